@@ -1,0 +1,74 @@
+"""The public grid: every population group and basis cell that a config publishes, in canonical order.
+
+It is made from the config alone, so no row appears or disappears with the data (claim C1.4 of
+docs/privacy.md). Counts travel as one vector for each measurement, in the order of `level_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from phsafe.config import Config
+from phsafe.levels import Level
+from phsafe.spec import Derived, Tabulation
+
+#: (tabulation, level key) → the counts of that measurement, in the order of `level_rows`.
+Counts = Mapping[tuple[str, str], NDArray[np.int64]]
+
+KEYS = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL")
+
+
+def level_rows(config: Config, output: Tabulation | Derived, level: Level) -> list[tuple[str, str, str, int]]:
+    """The grid of one output at one level: (region, region type, iteration, cell), in order."""
+    return [
+        (region, level.geography.region_type, iteration.code, cell)
+        for region, iteration in level.groups(config.states)
+        for cell in output.cells
+    ]
+
+
+def rows(config: Config, output: Tabulation | Derived) -> pl.DataFrame:
+    """The whole grid of an output in the order of its file: geography, region, iteration, cell."""
+    keys = [row for level in config.levels_of(output) for row in level_rows(config, output, level)]
+    return pl.DataFrame(keys, schema=dict(zip(KEYS, (pl.String, pl.String, pl.String, pl.Int64), strict=True)),
+                        orient="row")  # fmt: skip
+
+
+def in_file_order(config: Config, frame: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows by geography, region, iteration and cell, as the catalog lists them."""
+    types = {level.geography.region_type: i for i, level in reversed([*enumerate(config.catalog.levels)])}
+    codes: dict[str, int] = {}
+    for level in config.catalog.levels:
+        for iteration in level.iteration_level.iterations:
+            codes.setdefault(iteration.code, len(codes))
+    return frame.sort(
+        pl.col("REGION_TYPE").replace_strict(types, return_dtype=pl.Int64),
+        "REGION_ID",
+        pl.col("ITERATION_CODE").replace_strict(codes, return_dtype=pl.Int64),
+        "DATA_CELL",
+    )
+
+
+def table(
+    config: Config, output: Tabulation | Derived, columns: Mapping[str, Mapping[str, Sequence[object]]]
+) -> pl.DataFrame:
+    """The output's grid with columns added: name → level key → one value for each row of that level."""
+    frame = rows(config, output)
+    values = {
+        name: [value for level in config.levels_of(output) for value in by_level[level.key]]
+        for name, by_level in columns.items()
+    }
+    return in_file_order(config, frame.with_columns(**{name: pl.Series(v) for name, v in values.items()}))
+
+
+def derive(config: Config, derived: Derived, level: Level, source: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A derived output's counts at a level, from its source's: each cell adds the cells it names."""
+    tabulation = config.catalog.measured(derived)
+    position = {cell: i for i, cell in enumerate(tabulation.cells)}
+    by_group = source.reshape(-1, len(tabulation.cells))
+    parts = [by_group[:, [position[cell] for cell in cells]].sum(axis=1) for cells in derived.cells.values()]
+    return np.stack(parts, axis=1).reshape(-1)
