@@ -116,7 +116,7 @@ class Catalog:
     def __init__(self, tables: tuple[Table, ...], levels: tuple[Level, ...]) -> None:
         self.tables = tables
         self.levels = levels
-        names = [t.name for t in (*self.tabulations, *self.derived)]
+        names = [output.name for output in self.outputs]
         keys = [level.key for level in levels]
         for kind, words in (("tabulation", names), ("level", keys)):
             if len(set(words)) != len(words):
@@ -138,7 +138,10 @@ class Catalog:
     @cached_property
     def outputs(self) -> tuple[Tabulation | Derived, ...]:
         """All tabulations that are written to files, in the order of their tables."""
-        return tuple(output for table in self.tables for output in (*table.derived, *table.tabulations))
+        outputs: list[Tabulation | Derived] = []
+        for table in self.tables:
+            outputs += [*table.derived, *table.tabulations]
+        return tuple(outputs)
 
     def tabulation(self, name: str) -> Tabulation:
         """The measured tabulation of that name."""

@@ -13,7 +13,7 @@ from phsafe.spec import Average, Catalog, Derived, Line, Table, Tabulation
 
 
 def _shell(*lines: tuple[int, str] | tuple[int, str, tuple[int, ...]]) -> tuple[Line, ...]:
-    """Number the lines from 1: (indent, label[, the lines it adds up])."""
+    """Lines numbered from 1: (indent, label[, the lines it adds up])."""
     return tuple(Line(number, line[1], line[0], *line[2:]) for number, line in enumerate(lines, start=1))
 
 
@@ -151,10 +151,10 @@ PH6 = Table(
         *(
             line
             for i, label in enumerate(WITH_OWN_CHILDREN.values())
-            for line in (
+            for line in [
                 (1, f"{label}:", tuple(range(3 + 5 * i, 7 + 5 * i))),
-                *((2, age) for age in CHILD_AGES),
-            )
+                *((2, age, ()) for age in CHILD_AGES),
+            ]
         ),
     ),
     tabulations=(
