@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 
 class PHSafeError(Exception):
-    """The input or the budget says no. `reasons` holds one clear sentence for each problem.
+    r"""The input or the budget says no. `reasons` holds one clear sentence for each problem.
 
     >>> str(PHSafeError(["a: expected 1, got 2", "b is missing"]))
-    'a: expected 1, got 2\\nb is missing'
+    'a: expected 1, got 2\nb is missing'
     """
 
     def __init__(self, reasons: str | Iterable[str]) -> None:

@@ -49,7 +49,12 @@ class Layout:
         return next(column for column in self.columns if column.name == name)
 
     def __contains__(self, name: str) -> bool:
-        return any(column.name == name for column in self.columns)
+        return name in self.names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
 
 
 def _numbered(first: int, last: int, width: int) -> tuple[str, ...]:
@@ -145,7 +150,7 @@ GEO = Layout(
         Column("DIVISIONCE", Digits(1), "Census division", required=False),
         Column("PLACEFP", Digits(5), "Place", required=False),
         Column(
-            "AIANNHCE", Digits(4), "American Indian, Alaska Native or Native Hawaiian area", required=False
+            "AIANNHCE", Digits(4), "American Indian, Alaska Native, Native Hawaiian area", required=False
         ),
     ),
 )

@@ -1,0 +1,39 @@
+"""Parquet: one file, or a folder of files with the same columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ibis.expr.types import Table
+
+from phsafe.engine import Engine
+from phsafe.errors import DataError
+
+
+def read(path: Path, engine: Engine) -> Table:
+    """The table of a Parquet file or folder, with the files' own types."""
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise DataError(f"{path}: expected Parquet files in the folder, got none")
+    schemas, problems = {}, []
+    for file in files:
+        try:
+            schemas[file] = pq.read_schema(file)
+        except (OSError, pa.ArrowException):
+            problems.append(f"{file}: expected a Parquet file, but it can't be read as one")
+    for file, schema in schemas.items():
+        first = schemas[files[0]] if files[0] in schemas else schema
+        if {(f.name, _plain(f.type)) for f in schema} != {(f.name, _plain(f.type)) for f in first}:
+            problems.append(f"{file}: expected the same columns and types as in {files[0].name}, got others")
+    if problems:
+        raise DataError(problems)
+    return engine.read_parquet(files)
+
+
+def _plain(kind: pa.DataType) -> str:
+    """A type as it reads: dictionaries are texts, and both texts are one."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)

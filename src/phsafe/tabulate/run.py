@@ -1,0 +1,134 @@
+"""Filter, truncate and join, map, count (algorithms 1, 2, 3 and 4 of the paper), for all tabulations in one go.
+
+The truncated count of a universe is the count of all its persons less the count of those that truncation drops.
+Both sums run over the same households, so the result is the paper's; but only the few households above a threshold
+are ever ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from phsafe.config import Config
+from phsafe.engine import Engine
+from phsafe.grid import Counts
+from phsafe.source.tables import Tables
+from phsafe.spec import Tabulation
+from phsafe.tabulate import cells, truncation
+from phsafe.tabulate.cells import Rows
+from phsafe.tabulate.coding import Coding
+from phsafe.tabulate.households import households, kind_columns
+from phsafe.tabulate.plan import Plan
+
+Progress = Callable[[str, float], None]
+
+
+class Tabulated:
+    """The counted rows of a run: what every vector of the grid is made from. Exact, so confidential."""
+
+    def __init__(self, plan: Plan, rows: dict[str, list[Rows]]) -> None:
+        self.plan = plan
+        self._rows = rows
+
+    def counts(self) -> Counts:
+        """One vector for each measurement of the config."""
+        return {
+            (m.tabulation.name, m.level.key): cells.count(
+                self.plan, m.tabulation, m.level, self._rows[m.tabulation.name]
+            )
+            for m in self.plan.config.measurements()
+        }
+
+    def unclassified(self) -> dict[str, int]:
+        """For each tabulation, how many rows of its universe fit none of its cells."""
+        return {t.name: cells.unclassified(t, self._rows[t.name]) for t in self.plan.tabulations}
+
+
+def tabulate_tables(
+    tables: Tables, config: Config, engine: Engine, *, truncate: bool = True, progress: Progress | None = None
+) -> Tabulated:
+    """Count every tabulation of a config over canonical tables."""
+    report = progress or (lambda stage, done: None)
+    plan = Plan(config)
+    rows: dict[str, list[Rows]] = {t.name: [] for t in plan.tabulations}
+    if not plan.tabulations:
+        return Tabulated(plan, rows)
+    report("grouping persons, units and geography by household", 0.0)
+    with engine.materialized(households(tables, plan)) as table:
+        report("counting households", 0.6)
+        by_unit = engine.fetch(_by_unit(table, plan))
+        for tabulation in plan.tabulations:
+            if not tabulation.counts_persons:
+                rows[tabulation.name].append(_unit_rows(by_unit, plan))
+            elif tabulation in plan.narrow:
+                rows[tabulation.name].append(_kind_rows(by_unit, plan))
+        report("counting persons by their own race", 0.7)
+        for tabulation in plan.wide:
+            rows[tabulation.name].append(_wide_rows(engine, tables, table, plan, tabulation))
+        if truncate and plan.universes:
+            report("truncating large households", 0.9)
+            for tabulation, part in _dropped_rows(engine, tables, table, plan):
+                rows[tabulation.name].append(part)
+    report("counted", 1.0)
+    return Tabulated(plan, rows)
+
+
+def _by_unit(table, plan: Plan):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Households and persons of each kind, by unit code and region."""
+    return table.group_by("unit", "region").agg(
+        n=table.count().cast("int64"),
+        **{name: table[name].sum().cast("int64") for name in kind_columns(plan)},
+    )
+
+
+def _vector(frame: pa.Table, column: str) -> cells.Vector:
+    return np.asarray(frame[column].to_numpy(), dtype=np.int64)
+
+
+def _unit_rows(by_unit: pa.Table, plan: Plan) -> Rows:
+    n = _vector(by_unit, "n")
+    nobody = np.zeros(len(n), dtype=np.int64)
+    return Rows(plan.units, _vector(by_unit, "unit"), _vector(by_unit, "region"), n, Coding(()), nobody)
+
+
+def _kind_rows(by_unit: pa.Table, plan: Plan) -> Rows:
+    """One row for each unit code, region and kind; any code of a kind stands for all of it."""
+    kinds, size = kind_columns(plan), by_unit.num_rows
+    person = np.repeat([codes[0] for codes in plan.kinds], size)
+    n = np.concatenate([_vector(by_unit, name) for name in kinds])
+    unit, region = (np.tile(_vector(by_unit, name), len(kinds)) for name in ("unit", "region"))
+    return Rows(plan.units, unit, region, n, plan.persons, person)
+
+
+def _wide_rows(engine: Engine, tables: Tables, table, plan: Plan, tabulation: Tabulation) -> Rows:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """Persons of one tabulation joined one by one, grouped by no more codes than it needs."""
+    persons = plan.persons.narrowed(plan.person_columns(tabulation))
+    units = plan.units.narrowed(plan.unit_columns(tabulation))
+    people = truncation.universe_of(tables.persons, plan.universe(tabulation))
+    coded = people.select("MAFID", code=persons.expression(people))
+    joined = coded.inner_join(
+        table.select("MAFID", "region", unit=plan.units.narrow(table.unit, units)), "MAFID"
+    )
+    counted = joined.group_by("code", "unit", "region").agg(n=joined.count().cast("int64"))
+    return _rows(engine.fetch(counted), units, persons)
+
+
+def _dropped_rows(engine: Engine, tables: Tables, table, plan: Plan) -> Iterator[tuple[Tabulation, Rows]]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    """What truncation takes away from each person tabulation."""
+    with (
+        engine.materialized(truncation.oversized(table, plan)) as large,
+        engine.materialized(truncation.members(tables.persons, large)) as members,
+    ):
+        for i, universe in enumerate(plan.universes):
+            frame = engine.fetch(truncation.dropped(members, plan, i))
+            for tabulation in plan.person_tabulations:
+                if plan.universe(tabulation) == universe:
+                    yield tabulation, _rows(frame, plan.units, plan.persons, sign=-1)
+
+
+def _rows(frame: pa.Table, units: Coding, persons: Coding, sign: int = 1) -> Rows:
+    unit, region, n, person = (_vector(frame, name) for name in ("unit", "region", "n", "code"))
+    return Rows(units, unit, region, sign * n, persons, person)
