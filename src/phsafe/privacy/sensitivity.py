@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 Mode = Literal["published", "tight", "tight-bounded"]
+Definition = Literal["zcdp", "puredp"]
 MODES: tuple[Mode, ...] = ("published", "tight", "tight-bounded")
 
 
@@ -21,8 +22,12 @@ class Sensitivity:
 
     `l2_squared` and `l1` are the unbounded distances that the mode works with; `bounded_l2_squared` and
     `bounded_l1` those for a replaced record. `unbounded` and `bounded` multiply the stated ρ.
+
+    >>> of(10, "tight-bounded").loss("zcdp", Fraction(1)), of(10, "tight-bounded").loss("puredp", Fraction(1))
+    ((Fraction(1, 2), Fraction(2, 1)), (Fraction(1, 1), Fraction(2, 1)))
     """
 
+    mode: Mode
     l2_squared: int
     l1: int
     bounded_l2_squared: int
@@ -35,14 +40,38 @@ class Sensitivity:
         """K in σ² = k/ρ, for the stated ρ: Δ²/2 over the share of ρ that Δ is calibrated to (claim C6)."""
         return Fraction(self.l2_squared, 2) / self.unbounded
 
-    def rho(self, stated: Fraction) -> tuple[Fraction, Fraction]:
-        """Unbounded and bounded zCDP loss of a level with the stated budget."""
+    def loss(self, definition: Definition, stated: Fraction) -> tuple[Fraction, Fraction]:
+        """Unbounded and bounded loss of a level with the stated budget (claim C9).
+
+        Under pure DP every mode holds its stated ε, and a replaced record costs twice that (claim C10).
+        """
+        if definition == "puredp":
+            return stated, 2 * stated
         return self.unbounded * stated, self.bounded * stated
 
-    @property
-    def l2(self) -> float:
-        """√Δ₂², for display."""
-        return math.sqrt(self.l2_squared)
+    def distance(self, definition: Definition) -> float:
+        """Unbounded Δ₂ (zCDP) or Δ₁ (pure DP) as a float that is never below it: what noise is scaled to."""
+        return float(self.l1) if definition == "puredp" else sqrt_up(self.l2_squared)
+
+    def shown(self, definition: Definition) -> int | float:
+        """The Δ that names the mode, for people: `tight-bounded` under zCDP is calibrated to the bounded Δ₂."""
+        if definition == "puredp":
+            return self.l1
+        square = self.bounded_l2_squared if self.mode == "tight-bounded" else self.l2_squared
+        root = math.isqrt(square)
+        return root if root**2 == square else math.sqrt(square)
+
+
+def sqrt_up(square: int) -> float:
+    """The smallest float whose square is not below the given whole number.
+
+    >>> sqrt_up(484), Fraction(sqrt_up(200)) ** 2 >= 200
+    (22.0, True)
+    """
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
 
 
 def person_sensitivity(tau: int, mode: Mode) -> Sensitivity:
@@ -66,14 +95,21 @@ def _sensitivity(most: int, published: int, mode: Mode) -> Sensitivity:
         raise ValueError(f"expected a threshold of at least 1, got {most}")
     if mode == "published":
         return Sensitivity(
-            published**2,
-            published,
-            2 * published**2,
-            2 * published,
+            mode,
+            l2_squared=published**2,
+            l1=published,
+            bounded_l2_squared=2 * published**2,
+            bounded_l1=2 * published,
             unbounded=Fraction(1),
             bounded=Fraction(2),
         )
     unbounded = Fraction(1) if mode == "tight" else Fraction(1, 2)
     return Sensitivity(
-        2 * most**2, 2 * most, 8 * most**2, 4 * most, unbounded=unbounded, bounded=4 * unbounded
+        mode,
+        l2_squared=2 * most**2,
+        l1=2 * most,
+        bounded_l2_squared=8 * most**2,
+        bounded_l1=4 * most,
+        unbounded=unbounded,
+        bounded=4 * unbounded,
     )

@@ -1,0 +1,193 @@
+"""What happened, as frozen events, and what it adds up to: exact totals, and ε for a given δ.
+
+Levels and tabulations compose by addition (claim C8). Totals are exact fractions; whatever is rounded for
+people is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+from phsafe.config import Config, Measurement
+from phsafe.errors import PHSafeError
+from phsafe.privacy import sensitivity
+from phsafe.privacy.mechanism import Noise, expected_noise
+
+if TYPE_CHECKING:
+    from phsafe.privacy.sensitivity import Definition, Mode
+
+DEFAULT_DELTA = Decimal("1e-10")
+#: Digits of the final evaluation of ε; far more than the float it is rounded up to.
+_DIGITS = 60
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A privacy loss: ρ under zCDP, ε under pure DP. `unbounded` is for a record more or less, `bounded` for a replaced one."""
+
+    definition: Definition
+    unbounded: Fraction
+    bounded: Fraction
+
+    def __add__(self, other: Loss) -> Loss:
+        if self.definition != other.definition:
+            raise ValueError(
+                f"expected losses of one definition, got {self.definition} and {other.definition}"
+            )
+        return Loss(self.definition, self.unbounded + other.unbounded, self.bounded + other.bounded)
+
+    def epsilon(self, delta: Decimal = DEFAULT_DELTA) -> float:
+        """The ε of (ε, δ)-DP for unbounded neighbours; for pure DP it is ε itself."""
+        return epsilon(self.unbounded, delta) if self.definition == "zcdp" else round_up(self.unbounded)
+
+    def epsilon_bounded(self, delta: Decimal = DEFAULT_DELTA) -> float:
+        """The same for bounded neighbours."""
+        return epsilon(self.bounded, delta) if self.definition == "zcdp" else round_up(self.bounded)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One noisy measurement: what was counted, under which Δ, with which noise, at which loss."""
+
+    tabulation: str
+    level: str
+    tau: int | None
+    mode: Mode
+    sensitivity: int | float
+    noise: Noise
+    stated: Fraction
+    loss: Loss
+
+    def tight_loss(self) -> Loss:
+        """The loss of this very noise under the smallest Δ that holds for any cell map (claims C4 and C5).
+
+        Uses σ² = k/ρ, which the noise as used never falls below, so the loss is exact and on the safe side.
+        """
+        used, tight = (sensitivity.of(self.tau, mode) for mode in (self.mode, "tight"))
+        if self.loss.definition == "puredp":
+            ratio, bounded_ratio = Fraction(tight.l1, used.l1), Fraction(tight.bounded_l1, used.l1)
+        else:
+            k = 2 * used.variance_times_rho
+            ratio, bounded_ratio = tight.l2_squared / k, tight.bounded_l2_squared / k
+        return Loss(self.loss.definition, ratio * self.stated, bounded_ratio * self.stated)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A run's events and their totals."""
+
+    definition: Definition
+    events: tuple[Event, ...]
+
+    @property
+    def total(self) -> Loss:
+        """The loss of the run."""
+        return _sum(self.definition, (event.loss for event in self.events))
+
+    @property
+    def tight_total(self) -> Loss:
+        """The loss of the same noise, accounted tightly."""
+        return _sum(self.definition, (event.tight_loss() for event in self.events))
+
+    def totals(self, by: Literal["tabulation", "level"]) -> dict[str, Loss]:
+        """The loss of each tabulation, or of each level, in the order of the events."""
+        names = dict.fromkeys(getattr(event, by) for event in self.events)
+        return {
+            name: _sum(self.definition, (e.loss for e in self.events if getattr(e, by) == name))
+            for name in names
+        }
+
+
+def account_of(config: Config, made: Iterable[tuple[Measurement, Noise]]) -> Account:
+    """The account of measurements that were made: those of a session (`Session.made`)."""
+    return Account(config.privacy, tuple(event_of(config, measurement, noise) for measurement, noise in made))
+
+
+def event_of(config: Config, measurement: Measurement, noise: Noise) -> Event:
+    """The event of a measurement that was made with the given noise (claims C6, C9 and C10)."""
+    tau = config.tau.get(measurement.tabulation.name)
+    delta = sensitivity.of(tau, config.sensitivity)
+    stated = Fraction(measurement.budget)
+    return Event(
+        tabulation=measurement.tabulation.name,
+        level=measurement.level.key,
+        tau=tau,
+        mode=config.sensitivity,
+        sensitivity=delta.shown(config.privacy),
+        noise=noise,
+        stated=stated,
+        loss=Loss(config.privacy, *delta.loss(config.privacy, stated)),
+    )
+
+
+def plan(config: Config) -> Account:
+    """What a release of the config will do: its account before anything happens, without data or OpenDP.
+
+    >>> loss = plan(Config.load("examples/us.json")).total
+    >>> float(loss.unbounded), float(loss.bounded)
+    (1.257281, 2.514562)
+    """
+    return account_of(config, ((m, expected_noise(config, m)) for m in config.measurements()))
+
+
+def epsilon(rho: Fraction, delta: Decimal = DEFAULT_DELTA) -> float:
+    """The smallest ε we can prove with (ε, δ)-DP from ρ-zCDP, rounded up.
+
+    ε = min over α > 1 of αρ + (log(1/δ) + (α − 1) log(1 − 1/α) − log α) / (α − 1): Canonne, Kamath and Steinke,
+    "The Discrete Gaussian for Differential Privacy", proposition 12. Every α gives a valid ε, so the search
+    may be in floats; only its last value is trusted, and that is computed with many digits.
+
+    >>> round(epsilon(Fraction("2.514562"), Decimal("1e-10")), 3)
+    16.98
+    """
+    if not 0 < delta < 1:
+        raise PHSafeError(f"expected a δ between 0 and 1, got {delta}")
+    if rho <= 0:
+        return 0.0
+    low, high = math.log(1e-6), math.log(1e12)
+    golden = (math.sqrt(5) - 1) / 2
+    r, log_inverse = float(rho), -float(delta.ln())
+
+    def at(t: float) -> float:
+        gap = math.exp(t)
+        alpha = 1 + gap
+        return alpha * r + (log_inverse + gap * (t - math.log1p(gap)) - math.log1p(gap)) / gap
+
+    while high - low > 1e-9:
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if at(left) <= at(right) else (left, high)
+    return _epsilon_at(1 + math.exp((low + high) / 2), rho, delta)
+
+
+def _epsilon_at(order: float, rho: Fraction, delta: Decimal) -> float:
+    """ε at one α with many digits, rounded up to a float; never below 0."""
+    with localcontext() as context:
+        context.prec, context.rounding = _DIGITS, ROUND_CEILING
+        alpha = Decimal(order)
+        slack = -delta.ln() + (alpha - 1) * (1 - 1 / alpha).ln() - alpha.ln()
+        value = alpha * Decimal(rho.numerator) / Decimal(rho.denominator) + slack / (alpha - 1)
+        # The last digits of a chain of roundings may be low by a few units: far below a float's last place.
+        value += abs(value) * Decimal(10) ** (10 - _DIGITS)
+    return max(0.0, round_up(Fraction(value)))
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float that is not below the value.
+
+    >>> Fraction(round_up(Fraction(1, 10))) >= Fraction(1, 10)
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _sum(definition: Definition, losses: Iterable[Loss]) -> Loss:
+    total = Loss(definition, Fraction(0), Fraction(0))
+    for loss in losses:
+        total += loss
+    return total
