@@ -1,1 +1,35 @@
-"""PHSafe."""
+"""PHSafe: tables about people in their households, published without giving any person away.
+
+Every command has the same call here: ``phsafe.tabulate(config, data)``. Names are loaded when they are used, so that
+importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from phsafe.api import tabulate
+    from phsafe.config import Config
+    from phsafe.errors import PHSafeError
+    from phsafe.tables import CENSUS_2020
+
+_HOMES = {
+    "CENSUS_2020": "phsafe.tables",
+    "Config": "phsafe.config",
+    "PHSafeError": "phsafe.errors",
+    "tabulate": "phsafe.api",
+}
+
+__all__ = ["CENSUS_2020", "Config", "PHSafeError", "tabulate"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _HOMES:
+        raise AttributeError(f"module 'phsafe' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

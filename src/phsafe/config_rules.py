@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from phsafe.errors import ConfigError
 from phsafe.levels import in_puerto_rico
@@ -13,6 +13,8 @@ from phsafe.privacy import sensitivity as sensitivities
 from phsafe.privacy.margins import rho_for_moe
 from phsafe.schema import PUERTO_RICO, STATES, US_STATES
 from phsafe.spec import Catalog, Tabulation
+
+T = TypeVar("T")
 
 #: Names in the production JSON → names for people (TOML). Both work in both.
 FIELDS = {
@@ -71,7 +73,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def sensitivity(value: str) -> Any:  # noqa: ANN401
+def sensitivity(value: str) -> sensitivities.Mode:
     """A sensitivity mode, checked."""
     problems: list[str] = []
     mode = _choice("sensitivity", value, sensitivities.MODES, problems)
@@ -86,10 +88,12 @@ def _rename(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return fields, [str(name)[:60] for name in document if name not in names]
 
 
-def _choice(name: str, value: object, choices: Iterable[str], problems: list[str]) -> str:
-    if value not in tuple(choices) or not isinstance(value, str):
-        problems.append(f"{name}: expected one of {', '.join(choices)}, got {_show(value)}")
-    return str(value)
+def _choice(name: str, value: object, choices: tuple[T, ...], problems: list[str]) -> T:
+    for choice in choices:
+        if value == choice:
+            return choice
+    problems.append(f"{name}: expected one of {', '.join(map(str, choices))}, got {_show(value)}")
+    return choices[0]
 
 
 def _states(value: object, problems: list[str]) -> tuple[str, ...]:
@@ -168,8 +172,8 @@ def _reasonable(number: Decimal) -> bool:
 def _from_targets(
     targets: Mapping[str, Mapping[str, Decimal]],
     tau: Mapping[str, int],
-    mode: Any,
-    catalog: Catalog,  # noqa: ANN401
+    mode: sensitivities.Mode,
+    catalog: Catalog,
 ) -> dict[str, dict[str, Decimal]]:
     def budget(tabulation: Tabulation, target: Decimal) -> Decimal:
         k = sensitivities.of(tau.get(tabulation.name), mode).variance_times_rho
@@ -191,7 +195,7 @@ def _nation_in_puerto_rico(
         given = [key for key, budget in levels.items() if key in absent and budget > 0]
         if given:
             problems.append(
-                f"privacy_budget, {name}: expected 0 for {', '.join(given)} in a Puerto Rico config, which has no nation"
+                f"privacy_budget, {name}: expected 0 for {', '.join(given)} in a Puerto Rico config (it has no nation)"
             )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import uuid
@@ -16,13 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
+import duckdb
 import ibis
 import pyarrow as pa
 from ibis.expr.types import Table
 
-from phsafe.errors import PHSafeError
+from phsafe.errors import DataError, PHSafeError
 
 EngineName = Literal["duckdb"]
+ENGINES: tuple[EngineName, ...] = ("duckdb",)
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,17 @@ class DuckDB:
             settings["memory_limit"] = options.memory_limit
         try:
             self._ibis = ibis.duckdb.connect(**settings)
-        except Exception as error:
+        except Exception:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise PHSafeError(
                 f"can't open DuckDB with {options.threads or 'all'} threads and memory limit "
-                f"{options.memory_limit or 'none'}: expected a whole number and a size such as 4GB ({type(error).__name__})"
+                f"{options.memory_limit or 'none'}: expected a whole number and a size such as 4GB"
             ) from None
 
     def read_csv(self, paths: Sequence[Path], header: Sequence[str], *, gzip: bool) -> Table:
         """See `Engine`. Nothing is guessed: separator, quotes and types are given."""
-        return self._ibis.read_csv(
+        with _in_words(self._folder):
+            return self._ibis.read_csv(
             [_literal_path(path) for path in paths],
             auto_detect=False, header=True, delim=",", quote='"', escape='"', null_padding=False,
             compression="gzip" if gzip else "none", columns=dict.fromkeys(header, "VARCHAR"),
@@ -90,7 +94,8 @@ class DuckDB:
 
     def read_parquet(self, paths: Sequence[Path]) -> Table:
         """See `Engine`."""
-        return self._ibis.read_parquet([_literal_path(path) for path in paths])
+        with _in_words(self._folder):
+            return self._ibis.read_parquet([_literal_path(path) for path in paths])
 
     def read_arrow(self, frame: pa.Table) -> Table:
         """See `Engine`."""
@@ -100,7 +105,8 @@ class DuckDB:
     def materialized(self, expression: Table) -> Iterator[Table]:
         """See `Engine`."""
         name = f"phsafe_{uuid.uuid4().hex}"
-        table = self._ibis.create_table(name, expression, temp=True)
+        with _in_words(self._folder):
+            table = self._ibis.create_table(name, expression, temp=True)
         try:
             yield table
         finally:
@@ -108,7 +114,8 @@ class DuckDB:
 
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
-        return self._ibis.to_pyarrow(expression)
+        with _in_words(self._folder):
+            return self._ibis.to_pyarrow(expression)
 
     def close(self) -> None:
         """See `Engine`."""
@@ -125,6 +132,30 @@ class DuckDB:
 def open_engine(options: EngineOptions | None = None) -> Engine:
     """Open the engine that the options name."""
     return DuckDB(options or EngineOptions())
+
+
+@contextlib.contextmanager
+def _in_words(folder: Path) -> Iterator[None]:
+    """Turn DuckDB's errors into sentences of ours: its own texts quote the record that they stumbled over."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise PHSafeError(
+            f"counting ran out of memory or of room in {folder.parent}; raise the memory limit or name another temp folder"
+        ) from None
+    except duckdb.Error as error:
+        text = str(error)
+        line = re.search(r"(?:CSV Error on Line|Line): (\d+)", text)
+        file = re.search(r"^\s*file\s*=\s*(.*)$", text, re.MULTILINE)
+        if line or "CSV" in text:
+            place = f"{file.group(1).strip()}, " if file else ""
+            where = f"line {line.group(1)}" if line else "its text"
+            raise DataError(
+                f"{place}{where}: expected CSV in UTF-8 with as many columns as the header, got something else"
+            ) from None
+        if isinstance(error, duckdb.IOException) and "space" in text.lower():
+            raise PHSafeError(f"no room is left in {folder.parent}; name another temp folder") from None
+        raise DataError(f"the input files can't be read or counted ({type(error).__name__})") from None
 
 
 def _temporary_folder(parent: Path | None) -> Path:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class PHSafeError(Exception):
@@ -27,3 +31,32 @@ class DataError(PHSafeError):
 
 class OutputError(PHSafeError):
     """An output that can't be written, or a folder that is not what it should be."""
+
+
+class Reasons:
+    """Gathers the problems of several checks, so that people see all of them at once.
+
+    >>> reasons = Reasons()
+    >>> def refuse(): raise PHSafeError("no")
+    >>> reasons.check(refuse), reasons.check(len, "ab")
+    (None, 2)
+    >>> reasons.settle()
+    Traceback (most recent call last):
+    phsafe.errors.PHSafeError: no
+    """
+
+    def __init__(self) -> None:
+        self._reasons: list[str] = []
+
+    def check(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The function's result, or None where it refuses; its reasons are kept."""
+        try:
+            return function(*args, **kwargs)
+        except PHSafeError as error:
+            self._reasons += error.reasons
+            return None
+
+    def settle(self) -> None:
+        """Raise everything that was gathered."""
+        if self._reasons:
+            raise PHSafeError(self._reasons)

@@ -6,7 +6,7 @@ docs/privacy.md). Counts travel as one vector for each measurement, in the order
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -53,22 +53,19 @@ def in_file_order(config: Config, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def table(
-    config: Config, output: Tabulation | Derived, columns: Mapping[str, Mapping[str, Sequence[object]]]
-) -> pl.DataFrame:
-    """The output's grid with columns added: name → level key → one value for each row of that level."""
-    frame = rows(config, output)
-    values = {
-        name: [value for level in config.levels_of(output) for value in by_level[level.key]]
-        for name, by_level in columns.items()
-    }
-    return in_file_order(config, frame.with_columns(**{name: pl.Series(v) for name, v in values.items()}))
+def output_frame(config: Config, output: Tabulation | Derived, counts: Counts) -> pl.DataFrame:
+    """An output's grid with its COUNT, computed from its source where it is derived, in the order of its file."""
+    source = config.catalog.measured(output).name
+    vectors = []
+    for level in config.levels_of(output):
+        vector = counts[source, level.key]
+        vectors.append(derive(config, output, vector) if isinstance(output, Derived) else vector)
+    return in_file_order(config, rows(config, output).with_columns(COUNT=np.concatenate(vectors)))
 
 
-def derive(config: Config, derived: Derived, level: Level, source: NDArray[np.int64]) -> NDArray[np.int64]:
+def derive(config: Config, derived: Derived, source: NDArray[np.int64]) -> NDArray[np.int64]:
     """A derived output's counts at a level, from its source's: each cell adds the cells it names."""
-    tabulation = config.catalog.measured(derived)
-    position = {cell: i for i, cell in enumerate(tabulation.cells)}
-    by_group = source.reshape(-1, len(tabulation.cells))
+    position = {cell: i for i, cell in enumerate(config.catalog.measured(derived).cells)}
+    by_group = source.reshape(-1, len(position))
     parts = [by_group[:, [position[cell] for cell in cells]].sum(axis=1) for cells in derived.cells.values()]
     return np.stack(parts, axis=1).reshape(-1)

@@ -149,9 +149,7 @@ GEO = Layout(
         Column("REGIONCE", ("1", "2", "3", "4", "9"), "Census region", required=False),
         Column("DIVISIONCE", Digits(1), "Census division", required=False),
         Column("PLACEFP", Digits(5), "Place", required=False),
-        Column(
-            "AIANNHCE", Digits(4), "American Indian, Alaska Native, Native Hawaiian area", required=False
-        ),
+        Column("AIANNHCE", Digits(4), "American Indian, Alaska Native, Native Hawaiian area", required=False),
     ),
 )
 

@@ -39,7 +39,7 @@ def _header(path: Path, line: bytes) -> list[str]:
         names = next(csv.reader(io.StringIO(text), strict=True), [])
     except (UnicodeDecodeError, csv.Error):
         raise DataError(f"{path}: expected CSV text in UTF-8 with a header line, got other bytes") from None
-    if not names or not line.endswith(b"\n") and len(line) >= MAX_HEADER:
+    if not names or len(line) >= MAX_HEADER:
         raise DataError(f"{path}: expected a header line with column names, got none")
     if len(set(names)) != len(names) or "" in names:
         raise DataError(f"{path}: expected every column name once, got repeated or empty ones")

@@ -24,7 +24,7 @@ def read(path: Path, engine: Engine) -> Table:
         except (OSError, pa.ArrowException):
             problems.append(f"{file}: expected a Parquet file, but it can't be read as one")
     for file, schema in schemas.items():
-        first = schemas[files[0]] if files[0] in schemas else schema
+        first = schemas.get(files[0], schema)
         if {(f.name, _plain(f.type)) for f in schema} != {(f.name, _plain(f.type)) for f in first}:
             problems.append(f"{file}: expected the same columns and types as in {files[0].name}, got others")
     if problems:

@@ -1,6 +1,6 @@
 """A data folder, or frames in memory, as canonical tables; or every reason why it can't be.
 
-A folder holds persons, units and geo, each as NAME.csv (or NAME.csv.gz), NAME.parquet or a folder NAME of Parquet files.
+A folder holds persons, units and geo, each as NAME.csv (or NAME.csv.gz), NAME.parquet or a folder of Parquet files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from ibis.expr.types import Table
 
-from phsafe.engine import Engine
+from phsafe.engine import Engine, open_engine
 from phsafe.errors import DataError
 from phsafe.schema import LAYOUTS, Layout
 from phsafe.source import delimited, parquet
@@ -46,6 +46,12 @@ def load(data: DataSource, engine: Engine) -> Tables:
     if problems:
         raise DataError(problems)
     return Tables(**tables)
+
+
+def check_readable(data: DataSource) -> None:
+    """Every problem of a data source's layout that can be seen without counting: files, columns, types."""
+    with open_engine() as engine:
+        load(data, engine)
 
 
 def _files(folder: Path, layout: Layout, engine: Engine) -> Table:

@@ -11,16 +11,18 @@ from ibis import _
 from ibis.expr.types import StringValue, Table
 
 from phsafe.schema import PERSONS
-from phsafe.tabulate.households import kind_columns
-from phsafe.tabulate.plan import Plan, Universe
+from phsafe.tabulation.households import kind_columns
+from phsafe.tabulation.plan import Plan, Universe
 
 #: Columns whose values are written in binary before they are hashed; the others are hashed as they are.
 BINARY = ("MAFID", "QAGE", "CENHISP")
 
 
-@ibis.udf.scalar.builtin(name="bin")
-def _binary(number: int) -> str:
+def _bin(number: int) -> str:  # type: ignore[empty-body]
     """Both engines' own `bin`: binary digits without prefix or leading zeros."""
+
+
+_binary = ibis.udf.scalar.builtin(_bin, name="bin")
 
 
 def size_of(table: Table, plan: Plan, universe: Universe) -> ibis.expr.types.IntegerValue:

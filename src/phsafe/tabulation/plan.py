@@ -19,7 +19,7 @@ from phsafe.config import Config
 from phsafe.levels import Iteration, Level
 from phsafe.schema import GEO, PERSONS, UNITS
 from phsafe.spec import Tabulation
-from phsafe.tabulate.coding import Coding
+from phsafe.tabulation.coding import Coding
 
 #: More kinds of person than this for each household cost more than joining persons one by one.
 MAX_KINDS = 12

@@ -13,7 +13,7 @@ from ibis.expr.types import IntegerValue, Table
 
 from phsafe.levels import digits
 from phsafe.source.tables import Tables
-from phsafe.tabulate.plan import Plan
+from phsafe.tabulation.plan import Plan
 
 HOUSING_UNIT = 2
 

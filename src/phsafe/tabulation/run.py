@@ -17,11 +17,11 @@ from phsafe.engine import Engine
 from phsafe.grid import Counts
 from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
-from phsafe.tabulate import cells, truncation
-from phsafe.tabulate.cells import Rows
-from phsafe.tabulate.coding import Coding
-from phsafe.tabulate.households import households, kind_columns
-from phsafe.tabulate.plan import Plan
+from phsafe.tabulation import cells, truncation
+from phsafe.tabulation.cells import Rows
+from phsafe.tabulation.coding import Coding
+from phsafe.tabulation.households import households, kind_columns
+from phsafe.tabulation.plan import Plan
 
 Progress = Callable[[str, float], None]
 

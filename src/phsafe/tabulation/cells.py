@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from phsafe.conditions import Where
 from phsafe.levels import Geography, Level
 from phsafe.spec import Tabulation
-from phsafe.tabulate.coding import Coding
-from phsafe.tabulate.households import region_radices
-from phsafe.tabulate.plan import Plan
+from phsafe.tabulation.coding import Coding
+from phsafe.tabulation.households import region_radices
+from phsafe.tabulation.plan import Plan
 
 Vector = NDArray[np.int64]
 NOWHERE = -1

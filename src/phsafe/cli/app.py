@@ -1,0 +1,37 @@
+"""The list of commands."""
+
+from __future__ import annotations
+
+import typer
+
+from phsafe.cli.tabulate import tabulate
+
+app = typer.Typer(
+    name="phsafe",
+    help="Tables about people in their households, published without giving any person away.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+CONFIDENTIAL = "Confidential data"
+
+app.command(rich_help_panel=CONFIDENTIAL)(tabulate)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        typer.echo(f"phsafe {version('phsafe')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Take what stands before the command."""

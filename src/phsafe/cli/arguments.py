@@ -1,0 +1,35 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from phsafe.engine import EngineOptions
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="Parameters: production JSON, or TOML.")]
+DataPath = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Folder with persons, units and geo, each as CSV or Parquet.")
+]
+OutPath = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make; it must not exist yet.")]
+EngineChoice = Annotated[str, typer.Option("--engine", help="Where to count: duckdb.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use (default: all cores).")]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory for counting, such as 4GB; more goes to the temp folder."),
+]
+TempDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Where to put temporary files.")]
+
+
+def engine_options(
+    engine: str, threads: int | None, memory_limit: str | None, temp_dir: Path | None
+) -> EngineOptions:
+    """The options of an engine, checked."""
+    from phsafe.engine import ENGINES, EngineOptions
+
+    if engine not in ENGINES:
+        raise typer.BadParameter(f"expected one of {', '.join(ENGINES)}, got {engine}", param_hint="--engine")
+    return EngineOptions(engine, threads, memory_limit, temp_dir)

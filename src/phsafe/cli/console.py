@@ -1,0 +1,46 @@
+"""How commands speak: notices and progress on standard error, results on standard output."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+err = Console(stderr=True, highlight=False)
+out = Console(highlight=False)
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[str, float], None]]:
+    """A callback (stage, share done) that draws a bar on a terminal and writes a line for each stage elsewhere."""
+    if not err.is_terminal:
+        last = ""
+
+        def line(stage: str, done: float) -> None:
+            nonlocal last
+            if stage != last:
+                err.print(f"{title}: {stage}", markup=False, soft_wrap=True)
+                last = stage
+
+        yield line
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(title, total=1.0)
+
+        def bar(stage: str, done: float) -> None:
+            progress.update(task, description=f"{title}: {stage}", completed=done)
+
+        yield bar
+
+
+def warn(text: str) -> None:
+    """A notice that nobody should miss."""
+    err.print(text.strip(), style="bold red", markup=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """A notice."""
+    err.print(text, markup=False, soft_wrap=True)

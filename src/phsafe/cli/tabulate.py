@@ -1,0 +1,43 @@
+"""`phsafe tabulate`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from phsafe.cli import arguments as arg
+
+
+def tabulate(
+    config: arg.ConfigPath,
+    data: arg.DataPath,
+    out: arg.OutPath,
+    no_truncate: Annotated[
+        bool, typer.Option("--no-truncate", help="Count everybody: ignore thresholds.")
+    ] = False,
+    engine: arg.EngineChoice = "duckdb",
+    threads: arg.Threads = None,
+    memory_limit: arg.MemoryLimit = None,
+    temp_dir: arg.TempDir = None,
+) -> None:
+    """Write exact counts. [bold red]NOT PRIVATE[/]: for checks by people who may see the records."""
+    from phsafe.cli.console import note, progress_bar, warn
+    from phsafe.config import Config
+    from phsafe.errors import Reasons
+    from phsafe.files import check_absent
+    from phsafe.source import check_readable
+    from phsafe.tabulation import NOT_PRIVATE, exact_counts, write_counts
+
+    options = arg.engine_options(engine, threads, memory_limit, temp_dir)
+    reasons = Reasons()
+    loaded = reasons.check(Config.load, config)
+    reasons.check(check_readable, data)
+    reasons.check(check_absent, out)
+    reasons.settle()
+    assert loaded is not None
+    warn(NOT_PRIVATE)
+    with progress_bar("tabulate") as progress:
+        counts = exact_counts(loaded, data, truncate=not no_truncate, options=options, progress=progress)
+        write_counts(loaded, counts, out)
+    note(f"Wrote {sum(len(v) for v in counts.values())} exact basis counts to {out} (NOT PRIVATE).")
