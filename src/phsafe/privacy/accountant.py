@@ -28,7 +28,7 @@ _DIGITS = 60
 
 @dataclass(frozen=True)
 class Loss:
-    """A privacy loss: ρ under zCDP, ε under pure DP. `unbounded` is for a record more or less, `bounded` for a replaced one."""
+    """A privacy loss, ρ or ε: `unbounded` for one record more or less, `bounded` for a replaced one."""
 
     definition: Definition
     unbounded: Fraction

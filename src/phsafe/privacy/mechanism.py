@@ -182,7 +182,7 @@ def _calibration(config: Config, measurement: Measurement) -> tuple[float, float
 
 
 def _exact_map(definition: Definition, distance: float, budget: float) -> Callable[[float], bool]:
-    """OpenDP's privacy map for integers, in exact rationals: does a scale hold the budget?"""
+    """OpenDP's privacy map for integers, in exact rationals: whether a scale holds the budget."""
     delta, loss = Fraction(distance), Fraction(budget)
     if definition == "zcdp":
         return lambda scale: delta**2 <= 2 * loss * Fraction(scale) ** 2

@@ -1,0 +1,100 @@
+"""The rows of a ledger: appended only, each hashed with the one before, and counted by a keyed head.
+
+Anyone can recompute the chain; only the key's holder can make a head. So a changed, missing or moved row breaks
+the chain, and rows cut off at the end, or a chain computed anew, do not fit the head.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from typing import Any, NamedTuple
+
+from phsafe.privacy.ledger_file import APPLICATION_ID, DamageError
+
+_TABLES = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), entries INTEGER NOT NULL, mac TEXT NOT NULL)",
+)
+#: Against slips of the hand; a determined hand can drop them, and is found by the chain.
+TRIGGERS = {
+    f"no_{verb.lower()}_of_{table}": (
+        f"CREATE TRIGGER no_{verb.lower()}_of_{table} BEFORE {verb} ON {table} "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+    )
+    for table, verb in (("entries", "UPDATE"), ("entries", "DELETE"), ("head", "DELETE"))
+}
+_SET_HEAD = """INSERT INTO head VALUES (1, ?, ?)
+    ON CONFLICT (one) DO UPDATE SET entries = excluded.entries, mac = excluded.mac"""
+
+
+class Row(NamedTuple):
+    """One row: its number from 0, its JSON text, and the hash of both and of the row before."""
+
+    number: int
+    body: str
+    hash: str
+
+
+def start(database: sqlite3.Connection, key: bytes, body: dict[str, Any]) -> None:
+    """Make the tables and the first row."""
+    database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    for statement in (*_TABLES, *TRIGGERS.values()):
+        database.execute(statement)
+    append(database, key, None, body)
+
+
+def append(database: sqlite3.Connection, key: bytes, last: Row | None, body: dict[str, Any]) -> Row:
+    """Add a row after the last one, and move the head."""
+    number, before = (0, "") if last is None else (last.number + 1, last.hash)
+    encoded = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    row = Row(number, encoded, _hash(number, before, encoded))
+    database.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+    database.execute(_SET_HEAD, (number + 1, _mac(key, number + 1, row.hash)))
+    return row
+
+
+def rows(database: sqlite3.Connection) -> list[Row]:
+    """All rows in order, unchecked."""
+    found = database.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
+    if not found:
+        raise DamageError("its first entry, with the cap, is missing")
+    return [Row(*row) for row in found]
+
+
+def problems(database: sqlite3.Connection, key: bytes) -> list[str]:
+    """What is wrong with the chain, the head and the triggers, in words; empty if nothing is."""
+    chain = rows(database)
+    broken = _first_break(chain)
+    found = [broken] if broken else []
+    head = database.execute("SELECT entries, mac FROM head").fetchone()
+    if head is None:
+        found.append("the head, which says how many entries there are, is missing")
+    elif str(head[1]) != _mac(key, len(chain), chain[-1].hash) or head[0] != len(chain):
+        found.append("entries at the end were cut off or replaced, or the key is not this ledger's")
+    triggers = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall())
+    if triggers != TRIGGERS:
+        found.append("the triggers that keep the ledger append-only were removed or changed")
+    return found
+
+
+def _first_break(chain: list[Row]) -> str | None:
+    before = ""
+    for expected, row in enumerate(chain):
+        if row.number != expected:
+            return f"entry {expected} is missing" if expected else "the first entry, with the cap, is missing"
+        if row.hash != _hash(row.number, before, row.body):
+            what = f"entry {row.number}" if row.number else "the cap or the privacy definition"
+            return f"{what} was changed or moved"
+        before = row.hash
+    return None
+
+
+def _hash(number: int, before: str, body: str) -> str:
+    return hashlib.sha256(f"{number}\n{before}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _mac(key: bytes, entries: int, digest: str) -> str:
+    return hmac.new(key, f"head\n{entries}\n{digest}".encode(), hashlib.sha256).hexdigest()
