@@ -19,7 +19,8 @@ import json
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     import sqlite3
 
     from phsafe.privacy.sensitivity import Definition
+
+__all__ = ["NAMES", "UNITS", "Entry", "Ledger", "LedgerError", "Statement"]
 
 FORMAT = 1
 UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
@@ -147,8 +150,7 @@ class Ledger:
         """
         if loss.unbounded < 0 or loss.bounded < 0:
             raise LedgerError("a charge can't be negative: the ledger never refunds")
-        key = load_key(self.path)
-        with connection(self.path) as database, transaction(database, "IMMEDIATE"):
+        with self._writing() as (database, key):
             rows = self._ready(database, key, loss, release_id)
             body = {
                 "time": _now(),
@@ -164,8 +166,7 @@ class Ledger:
 
     def check(self, loss: Loss) -> None:
         """Refuse now what a charge would refuse, without charging: to stop early, before the work."""
-        key = load_key(self.path)
-        with connection(self.path) as database, transaction(database, "IMMEDIATE"):
+        with self._writing() as (database, key):
             self._ready(database, key, loss, None)
 
     def read(self) -> Statement:
@@ -210,8 +211,8 @@ class Ledger:
         `head` is a hash noted after an earlier charge: if it is no longer in the chain, the ledger was replaced.
         """
         try:
-            key = load_key(self.path)
             with connection(self.path) as database, transaction(database, "DEFERRED"):
+                key = load_key(self.path)
                 problems, rows = ledger_chain.problems(database, key), ledger_chain.rows(database)
                 overspent = not problems and _statement(rows).left < 0
         except LedgerError as error:
@@ -223,6 +224,12 @@ class Ledger:
         if overspent:
             problems.append("more was charged than the cap allows")
         return problems
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, bytes]]:
+        """The only writer of the ledger, until the transaction ends."""
+        with connection(self.path) as database, transaction(database, "IMMEDIATE"):
+            yield database, load_key(self.path)
 
     def _ready(
         self, database: sqlite3.Connection, key: bytes, loss: Loss, release_id: str | None

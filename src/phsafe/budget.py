@@ -1,0 +1,214 @@
+"""What a config costs and how accurate it is, level by level, before any data is touched.
+
+Everything comes from the plan's account (`phsafe.privacy.accountant.plan`), with the noise that a release of the
+config will use, so the numbers here are the numbers there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phsafe.config import Config
+from phsafe.exact import dumps, round_up, text
+from phsafe.privacy import margins, sensitivity
+from phsafe.privacy.accountant import DEFAULT_DELTA, Account, Event, Loss, plan
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from phsafe.privacy.sensitivity import Definition, Mode
+
+UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
+TIGHT_NAME = "2020 noise accounted tightly"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tabulation at one level. `moe` is the paper's formula, `moe_exact` the quantile of the noise itself."""
+
+    event: Event
+
+    @property
+    def moe(self) -> float:
+        """The 90 % margin of error by the paper's formula, 1.645 σ (geometric: b·ln 10)."""
+        noise = self.event.noise
+        if self.event.loss.definition == "zcdp":
+            return margins.gaussian_moe(noise.variance)
+        return margins.geometric_moe(noise.scale)
+
+    @property
+    def moe_exact(self) -> int:
+        """The smallest whole number that the noise stays within with at least 90 % probability."""
+        noise = self.event.noise
+        if self.event.loss.definition == "zcdp":
+            return margins.gaussian_quantile(noise.variance)
+        return margins.geometric_quantile(noise.scale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON has it."""
+        return {
+            "tabulation": self.event.tabulation,
+            "level": self.event.level,
+            "tau": self.event.tau,
+            "sensitivity": self.event.sensitivity,
+            **_loss_keys(self.event.loss),
+            "sigma2": self.event.noise.variance,
+            "moe": self.moe,
+        }
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A config's budget under its sensitivity mode.
+
+    >>> loss = budget("examples/us.json").loss
+    >>> text(loss.unbounded), text(loss.bounded)
+    ('1.257281', '2.514562')
+    """
+
+    config: Config
+    account: Account
+    delta: Decimal
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """One row for each tabulation and level with a budget."""
+        return tuple(Row(event) for event in self.account.events)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of the whole run."""
+        return self.account.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Totals and levels, with exact numbers (see `phsafe.exact.dumps`)."""
+        return {"total": _total(self.loss, self.delta), "levels": [row.to_dict() for row in self.rows]}
+
+    def to_json(self) -> str:
+        """The budget as JSON; every budget with the digits of the config."""
+        return dumps(self.to_dict())
+
+    def render(self) -> RenderableType:
+        """The budget as tables for a terminal."""
+        from rich.console import Group  # noqa: PLC0415
+
+        unit = UNITS[self.config.privacy]
+        numbers = ("τ", "Δ", unit, f"bounded {unit}", "σ²", "MOE", "exact MOE")
+        table = _table(
+            f"Sensitivity {self.config.sensitivity}; MOE is at 90 %", ("Tabulation", "Level"), numbers
+        )
+        for row in self.rows:
+            event = row.event
+            table.add_row(
+                event.tabulation,
+                event.level,
+                "" if event.tau is None else str(event.tau),
+                f"{event.sensitivity:.6g}",
+                text(event.loss.unbounded),
+                text(event.loss.bounded),
+                f"{event.noise.variance:.2f}",
+                f"{row.moe:.2f}",
+                f"{row.moe_exact}",
+            )
+        return Group(table, _losses({self.config.sensitivity: self.loss}, self.delta))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The three modes side by side, and the published noise under the tight accounting."""
+
+    budgets: tuple[Budget, ...]
+
+    @property
+    def published_accounted_tightly(self) -> Loss:
+        """What the published noise costs by the smallest Δ that holds (claims C4 and C5)."""
+        published = next(b for b in self.budgets if b.config.sensitivity == "published")
+        return published.account.tight_total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Each mode's budget, and the tight account of the published noise."""
+        delta = self.budgets[0].delta
+        return {
+            "modes": {b.config.sensitivity: b.to_dict() for b in self.budgets},
+            "published_accounted_tightly": {"total": _total(self.published_accounted_tightly, delta)},
+        }
+
+    def to_json(self) -> str:
+        """The comparison as JSON."""
+        return dumps(self.to_dict())
+
+    def render(self) -> RenderableType:
+        """Losses and margins of error as two tables for a terminal."""
+        from rich.console import Group  # noqa: PLC0415
+
+        names = tuple(b.config.sensitivity for b in self.budgets)
+        table = _table("Margin of error at 90 %", ("Tabulation", "Level"), names)
+        for rows in zip(*(b.rows for b in self.budgets), strict=True):
+            event = rows[0].event
+            table.add_row(event.tabulation, event.level, *(f"{row.moe:.2f}" for row in rows))
+        losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
+        losses[TIGHT_NAME] = self.published_accounted_tightly
+        return Group(table, _losses(losses, self.budgets[0].delta))
+
+
+def budget(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEFAULT_DELTA) -> Budget:
+    """The budget of a config (a file, a mapping or an object). `delta` is for the conversion of ρ to ε."""
+    loaded = Config.load(config)
+    return Budget(loaded, plan(loaded), delta)
+
+
+def compare(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEFAULT_DELTA) -> Comparison:
+    """The same budgets under all three modes.
+
+    >>> loss = compare("examples/us.json").published_accounted_tightly
+    >>> round(float(loss.unbounded), 3), round(float(loss.bounded), 3)
+    (0.488, 1.954)
+    """
+    loaded = Config.load(config)
+    return Comparison(tuple(budget(loaded.with_sensitivity(mode), delta) for mode in sensitivity.MODES))
+
+
+def _loss_keys(loss: Loss) -> dict[str, Fraction]:
+    name = "rho" if loss.definition == "zcdp" else "epsilon"
+    return {name: loss.unbounded, f"{name}_bounded": loss.bounded}
+
+
+def _total(loss: Loss, delta: Decimal) -> dict[str, Any]:
+    if loss.definition == "puredp":
+        return {**_loss_keys(loss), "delta": 0}
+    return {**_loss_keys(loss), "epsilon": loss.epsilon(delta), "delta": delta}
+
+
+def _losses(losses: Mapping[str, Loss], delta: Decimal) -> Table:
+    """What the run costs, for each kind of neighbours: the reader always sees which."""
+    zcdp = next(iter(losses.values())).definition == "zcdp"
+    unit = "ρ" if zcdp else "ε"
+    at = f" (ε at δ = {delta:g})" if zcdp else ""
+    columns = [f"unbounded {unit}", f"bounded {unit}", *(["unbounded ε", "bounded ε"] if zcdp else [])]
+    table = _table(f"Loss of the whole run, rounded up{at}", ("Mode",), columns)
+    for name, loss in losses.items():
+        cells = [round_up(amount, 6) for amount in (loss.unbounded, loss.bounded)]
+        if zcdp:
+            cells += [round_up(Fraction(e), 4) for e in (loss.epsilon(delta), loss.epsilon_bounded(delta))]
+        table.add_row(name, *cells)
+    table.caption = "unbounded: one person added or removed; bounded: one person's record changed"
+    return table
+
+
+def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
+    """A table that fits 80 columns and folds rather than cuts a number."""
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for name in words:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, overflow="fold", justify="right")
+    return table

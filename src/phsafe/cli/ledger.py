@@ -1,0 +1,143 @@
+"""`phsafe ledger init`, `show` and `verify`."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from phsafe.privacy.ledger import Statement
+
+app = typer.Typer(
+    name="ledger",
+    help="Keep account of what a population's data has cost so far, under a cap.",
+    no_args_is_help=True,
+)
+
+LedgerPath = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger. Its key lies beside it.")]
+#: A cap is a decision of policy, not of 100 digits.
+MAX_DIGITS = 30
+
+
+@app.command()
+def init(
+    file: LedgerPath,
+    cap: Annotated[str, typer.Option(metavar="RHO", help="What may be spent in all: ρ, or ε for pure DP.")],
+    privacy: Annotated[
+        str, typer.Option(metavar="DEFINITION", help="What is counted: zcdp (ρ) or puredp (ε).")
+    ] = "zcdp",
+) -> None:
+    """Make a ledger for a population. The cap can't be changed later."""
+    from phsafe.cli.console import note
+    from phsafe.exact import text
+    from phsafe.privacy.ledger import UNITS, Ledger
+    from phsafe.privacy.ledger_file import key_path
+
+    definition = next((known for known in UNITS if known == privacy), None)
+    if definition is None:
+        raise typer.BadParameter(f"expected one of {', '.join(UNITS)}, got {privacy}", param_hint="--privacy")
+    amount = _amount(cap)
+    Ledger.create(file, amount, definition)
+    note(
+        f"Made {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} with it, and secret."
+    )
+
+
+@app.command()
+def show(
+    file: LedgerPath,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+) -> None:
+    """Show the cap, what was spent, what is left, and every release."""
+    from phsafe.exact import dumps
+    from phsafe.privacy.ledger import Ledger
+
+    statement = Ledger.open(file).read()
+    if json:
+        typer.echo(dumps(_document(statement)))
+        return
+    _print(statement)
+
+
+@app.command()
+def verify(
+    file: LedgerPath,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="A head noted earlier: finds a ledger put back from an old copy."),
+    ] = None,
+) -> None:
+    """Check that no entry was changed, removed, moved or cut off."""
+    from phsafe.cli.console import note
+    from phsafe.privacy.ledger import Ledger, LedgerError
+
+    ledger = Ledger(file)
+    problems = ledger.verify(head)
+    if problems:
+        raise LedgerError(p if p.startswith(str(file)) else f"{file}: {p}" for p in problems)
+    statement = ledger.read()
+    note(f"{file}: whole and untouched, {len(statement.entries)} releases, head {statement.head}")
+
+
+def _amount(value: str) -> Decimal:
+    """A finite decimal above 0, exactly as typed."""
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        amount = Decimal(0)
+    exponent = amount.as_tuple().exponent
+    small = isinstance(exponent, int) and exponent >= -MAX_DIGITS and amount.adjusted() < MAX_DIGITS
+    if not (amount.is_finite() and amount > 0 and small):
+        raise typer.BadParameter(f"expected a finite number above 0, got {value}", param_hint="--cap")
+    return amount
+
+
+def _document(statement: Statement) -> dict[str, Any]:
+    """The ledger as JSON has it. Amounts are in the unit of `privacy`: ρ for zcdp, ε for puredp."""
+    return {
+        "privacy": statement.definition,
+        "cap": statement.cap,
+        "spent": statement.spent,
+        "spent_bounded": statement.spent_bounded,
+        "left": statement.left,
+        "head": statement.head,
+        "entries": [
+            {
+                "number": entry.number,
+                "time": entry.time,
+                "release_id": entry.release_id,
+                "loss": entry.loss.unbounded,
+                "loss_bounded": entry.loss.bounded,
+                "details": dict(entry.details),
+                "fingerprint": entry.fingerprint,
+                "version": entry.version,
+                "hash": entry.hash,
+            }
+            for entry in statement.entries
+        ],
+    }
+
+
+def _print(statement: Statement) -> None:
+    from rich.table import Table
+
+    from phsafe.cli.console import out
+    from phsafe.exact import text
+    from phsafe.privacy.ledger import UNITS
+
+    unit = UNITS[statement.definition]
+    table = Table("#", "Time (UTC)", "Release", unit, f"bounded {unit}", "Details")
+    for entry in statement.entries:
+        details = ", ".join(f"{name} {value}" for name, value in entry.details.items())
+        amounts = text(entry.loss.unbounded), text(entry.loss.bounded)
+        table.add_row(str(entry.number), entry.time, entry.release_id, *amounts, details)
+    out.print(table)
+    cap, spent, left = (text(amount) for amount in (statement.cap, statement.spent, statement.left))
+    bounded = text(statement.spent_bounded)
+    out.print(
+        f"Cap {cap} {unit}, spent {spent} (bounded: {bounded}), left {left}", markup=False, soft_wrap=True
+    )
+    out.print(f"Head {statement.head}", markup=False, soft_wrap=True)
