@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from phsafe.privacy.sensitivity import Definition, Mode
+    from phsafe.privacy.sensitivity import Definition
 
 UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
+NEIGHBOURS = "unbounded: one person added or removed; bounded: one person's record changed"
 TIGHT_NAME = "2020 noise accounted tightly"
 
 
@@ -99,9 +100,11 @@ class Budget:
         from rich.console import Group  # noqa: PLC0415
 
         unit = UNITS[self.config.privacy]
-        numbers = ("τ", "Δ", unit, f"bounded {unit}", "σ²", "MOE", "exact MOE")
+        numbers = ("τ", "Δ", unit, f"bounded {unit}", "σ²", "MOE", "exact")
         table = _table(
-            f"Sensitivity {self.config.sensitivity}; MOE is at 90 %", ("Tabulation", "Level"), numbers
+            f"Sensitivity {self.config.sensitivity}; MOE at 90 % by the formula and by the exact quantile",
+            ("Tabulation", "Level"),
+            numbers,
         )
         for row in self.rows:
             event = row.event
@@ -116,7 +119,7 @@ class Budget:
                 f"{row.moe:.2f}",
                 f"{row.moe_exact}",
             )
-        return Group(table, _losses({self.config.sensitivity: self.loss}, self.delta))
+        return Group(table, _losses({self.config.sensitivity: self.loss}, self.delta), NEIGHBOURS)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class Comparison:
             table.add_row(event.tabulation, event.level, *(f"{row.moe:.2f}" for row in rows))
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
         losses[TIGHT_NAME] = self.published_accounted_tightly
-        return Group(table, _losses(losses, self.budgets[0].delta))
+        return Group(table, _losses(losses, self.budgets[0].delta), NEIGHBOURS)
 
 
 def budget(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEFAULT_DELTA) -> Budget:
@@ -197,7 +200,6 @@ def _losses(losses: Mapping[str, Loss], delta: Decimal) -> Table:
         if zcdp:
             cells += [round_up(Fraction(e), 4) for e in (loss.epsilon(delta), loss.epsilon_bounded(delta))]
         table.add_row(name, *cells)
-    table.caption = "unbounded: one person added or removed; bounded: one person's record changed"
     return table
 
 
@@ -206,7 +208,7 @@ def _table(title: str, words: Iterable[str], numbers: Iterable[str]) -> Table:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=0)
     for name in words:
         table.add_column(name, overflow="fold")
     for name in numbers:
