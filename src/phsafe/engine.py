@@ -69,6 +69,7 @@ class DuckDB:
 
     def __init__(self, options: EngineOptions) -> None:
         self._folder = _temporary_folder(options.temp_dir)
+        self._files: list[str] = []
         settings: dict[str, object] = {"temp_directory": str(self._folder), "preserve_insertion_order": False}
         if options.threads is not None:
             settings["threads"] = options.threads
@@ -84,18 +85,18 @@ class DuckDB:
             ) from None
 
     def read_csv(self, paths: Sequence[Path], header: Sequence[str], *, gzip: bool) -> Table:
-        """See `Engine`. Nothing is guessed: separator, quotes and types are given."""
-        with _in_words(self._folder):
+        """See `Engine`. Nothing is guessed: separator, quotes and types are given, and no column comes from a path."""
+        with self._in_words():
             return self._ibis.read_csv(
-            [_literal_path(path) for path in paths],
+            self._literal_paths(paths), hive_partitioning=False,
             auto_detect=False, header=True, delim=",", quote='"', escape='"', null_padding=False,
             compression="gzip" if gzip else "none", columns=dict.fromkeys(header, "VARCHAR"),
         )  # fmt: skip
 
     def read_parquet(self, paths: Sequence[Path]) -> Table:
-        """See `Engine`."""
-        with _in_words(self._folder):
-            return self._ibis.read_parquet([_literal_path(path) for path in paths])
+        """See `Engine`. Nothing is guessed: a folder named ``TABBLKST=44`` is no column."""
+        with self._in_words():
+            return self._ibis.read_parquet(self._literal_paths(paths), hive_partitioning=False)
 
     def read_arrow(self, frame: pa.Table) -> Table:
         """See `Engine`."""
@@ -105,7 +106,7 @@ class DuckDB:
     def materialized(self, expression: Table) -> Iterator[Table]:
         """See `Engine`."""
         name = f"phsafe_{uuid.uuid4().hex}"
-        with _in_words(self._folder):
+        with self._in_words():
             table = self._ibis.create_table(name, expression, temp=True)
         try:
             yield table
@@ -114,13 +115,24 @@ class DuckDB:
 
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
-        with _in_words(self._folder):
+        with self._in_words():
             return self._ibis.to_pyarrow(expression)
 
     def close(self) -> None:
         """See `Engine`."""
         self._ibis.disconnect()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _literal_paths(self, paths: Sequence[Path]) -> list[str]:
+        self._files += [os.fspath(path.absolute()) for path in paths]
+        return [_literal_path(path) for path in paths]
+
+    @contextlib.contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            raise _in_words(error, self._folder, self._files) from None
 
     def __enter__(self) -> Self:
         return self
@@ -134,28 +146,29 @@ def open_engine(options: EngineOptions | None = None) -> Engine:
     return DuckDB(options or EngineOptions())
 
 
-@contextlib.contextmanager
-def _in_words(folder: Path) -> Iterator[None]:
-    """Turn DuckDB's errors into sentences of ours: its own texts quote the record that they stumbled over."""
-    try:
-        yield
-    except duckdb.OutOfMemoryException:
-        raise PHSafeError(
-            f"counting ran out of memory or of room in {folder.parent}; raise the memory limit or name another temp folder"
-        ) from None
-    except duckdb.Error as error:
-        text = str(error)
-        line = re.search(r"(?:CSV Error on Line|Line): (\d+)", text)
-        file = re.search(r"^\s*file\s*=\s*(.*)$", text, re.MULTILINE)
-        if line or "CSV" in text:
-            place = f"{file.group(1).strip()}, " if file else ""
-            where = f"line {line.group(1)}" if line else "its text"
-            raise DataError(
-                f"{place}{where}: expected CSV in UTF-8 with as many columns as the header, got something else"
-            ) from None
-        if isinstance(error, duckdb.IOException) and "space" in text.lower():
-            raise PHSafeError(f"no room is left in {folder.parent}; name another temp folder") from None
-        raise DataError(f"the input files can't be read or counted ({type(error).__name__})") from None
+def _in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafeError:
+    """A sentence of ours for an error of DuckDB's, whose own text quotes the record that it stumbled over.
+
+    Of that text only two things are taken: a line number, and a file name that is one of `files`.
+    """
+    text = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return PHSafeError(
+            f"counting ran out of memory or of room in {folder.parent}; "
+            "raise the memory limit or name another temp folder"
+        )
+    if isinstance(error, duckdb.IOException) and "no space left" in text.lower():
+        return PHSafeError(f"no room is left in {folder.parent}; name another temp folder")
+    # The place stands behind the quoted record, so the last name in the text is the file's.
+    named = max((name for name in files if name in text), key=lambda n: (text.rfind(n), len(n)), default=None)
+    line = re.match(r"[A-Za-z ]*: CSV Error on Line: (\d+)$", text.partition("\n")[0])
+    if line or "CSV" in text:
+        place = ", ".join([*([named] if named else []), *([f"line {line.group(1)}"] if line else [])])
+        return DataError(
+            f"{place or 'a CSV file'}: expected CSV in UTF-8 with one kind of line end "
+            "and as many columns as the header, got something else"
+        )
+    return DataError(f"{named or 'the input files'}: can't be read or counted ({type(error).__name__})")
 
 
 def _temporary_folder(parent: Path | None) -> Path:
