@@ -1,0 +1,36 @@
+"""`phsafe synth`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from phsafe.cli import arguments as arg
+
+
+def synth(
+    out: arg.OutPath,
+    households: Annotated[int, typer.Option(metavar="N", help="Occupied housing units to make.")],
+    states: Annotated[
+        str, typer.Option(help="us, pr, or FIPS codes with commas between them, such as 44,56.")
+    ] = "us",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    format: Annotated[str, typer.Option(help="parquet (a file for each state) or csv.")] = "parquet",
+) -> None:
+    """Make realistic made-up microdata of any size: persons, units and geo."""
+    from phsafe.cli.console import note, progress_bar
+    from phsafe.synth import synth as make
+
+    with progress_bar("synth") as bar:
+        make(
+            out,
+            households,
+            states,
+            seed,
+            format,
+            progress=lambda done, total: bar("making households", done / total),
+        )
+    note(
+        f"Made {households:,} households in {out} ({states}, seed {seed}). The data are made up: {out}/PUBLIC."
+    )
