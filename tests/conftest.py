@@ -1,0 +1,130 @@
+"""Shared pieces: the test data, the 2020 configs, frames in memory, and the command in this process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = ("persons", "units", "geo")
+#: Ibis 12 calls a name that DuckDB 2 is about to drop; nothing here can be done about it.
+FOREIGN_WARNING = "ignore:fetch_arrow_table:DeprecationWarning"
+KEYS = ["TABULATION", "REGION_TYPE", "REGION_ID", "ITERATION_CODE", "DATA_CELL"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", FOREIGN_WARNING)
+
+
+@pytest.fixture(scope="session")
+def us() -> Path:
+    """The production config of the United States."""
+    return ROOT / "examples" / "us.json"
+
+
+@pytest.fixture(scope="session")
+def pr() -> Path:
+    """The production config of Puerto Rico."""
+    return ROOT / "examples" / "pr.json"
+
+
+@pytest.fixture(scope="session")
+def small() -> Path:
+    return ROOT / "tests" / "data" / "small"
+
+
+@pytest.fixture(scope="session")
+def parity() -> Path:
+    return ROOT / "tests" / "data" / "parity"
+
+
+@pytest.fixture
+def us_document(us) -> dict:
+    """The United States config as a document to change, with exact decimals."""
+    return json.loads(us.read_text(), parse_float=Decimal)
+
+
+@pytest.fixture
+def pr_document(pr) -> dict:
+    return json.loads(pr.read_text(), parse_float=Decimal)
+
+
+@pytest.fixture(scope="session")
+def small_frames(small) -> dict[str, pl.DataFrame]:
+    """The small data as frames of texts."""
+    return {name: pl.read_csv(small / f"{name}.csv", infer_schema=False) for name in NAMES}
+
+
+@pytest.fixture(scope="session")
+def expected():
+    """A file of expected counts as {key: count}."""
+
+    def read(path: Path) -> dict[tuple, int]:
+        frame = pl.read_csv(path, separator="|", schema_overrides={"REGION_ID": pl.String})
+        return {tuple(row[:5]): row[5] for row in frame.select(*KEYS, "COUNT").iter_rows()}
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def as_dict():
+    """A tidy frame as {key: count}; fails where a key stands twice."""
+
+    def convert(frame: pl.DataFrame) -> dict[tuple, int]:
+        counts = {tuple(row[:5]): row[5] for row in frame.select(*KEYS, "COUNT").iter_rows()}
+        assert len(counts) == frame.height
+        return counts
+
+    return convert
+
+
+@pytest.fixture(scope="session")
+def read_folder():
+    """An output folder of `phsafe tabulate` as {key: count}; fails where a key stands twice."""
+
+    def read(folder: Path) -> dict[tuple, int]:
+        counts, height = {}, 0
+        for path in sorted(folder.glob("*/*.csv")):
+            frame = pl.read_csv(path, separator="|", infer_schema=False)
+            cell = f"{path.parent.name.upper()}_DATA_CELL"
+            if "ITERATION_CODE" not in frame.columns:
+                frame = frame.with_columns(ITERATION_CODE=pl.lit("*"))
+            height += frame.height
+            for row in frame.iter_rows(named=True):
+                key = (path.parent.name, row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
+                counts[*key, int(row[cell])] = int(row["COUNT"])
+        assert len(counts) == height
+        return counts
+
+    return read
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def phsafe_command(monkeypatch, capsys):
+    """Run the `phsafe` command in this process: exit code, standard output, standard error."""
+    from phsafe.cli import main
+
+    def run(*words: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["phsafe", *map(str, words)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return run

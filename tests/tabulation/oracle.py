@@ -1,0 +1,216 @@
+"""The tabulations written out by hand from the rules, one record at a time. Shares no code with the package.
+
+Records are dictionaries. A value outside its column's domain (null included) belongs to no filter, cell or group.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+
+PERSON_COLUMNS = ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
+FAMILY = ("20", "21", "23", "25", "26", "27", "28", "29", "30", "31", "32", "33")
+
+
+def tabulate(persons, units, geo, *, states, tau, truncate=True):
+    """(tabulation, region type, region, iteration, cell) → count, for every count above zero, derived ones included."""
+    homes = housing_units(units, geo, states)
+    counts = Counter()
+
+    def count_units(name, keep, cell):
+        for unit in homes.values():
+            if keep(unit) and cell(unit) is not None:
+                add(counts, name, unit, cell(unit), householder_groups(unit))
+
+    def count_persons(name, keep_person, keep_unit, cell, groups):
+        for mafid, people in kept(persons, keep_person, tau[name] if truncate else None).items():
+            unit = homes.get(mafid)
+            if unit is None or not keep_unit(unit):
+                continue
+            for person in people:
+                if cell(person, unit) is not None:
+                    add(counts, name, unit, cell(person, unit), groups(person, unit))
+
+    def any_unit(unit):
+        return True
+
+    def occupied(unit):
+        return unit["RTYPE"] == 2 and unit["HHT"] in ("1", "2", "3", "4", "5", "6", "7")
+
+    def family(unit):
+        return unit["HHT"] in ("1", "2", "3")
+
+    def in_household(person):
+        return person["RTYPE"] == 3
+
+    def under_18(person):
+        return person["QAGE"] is not None and 0 <= person["QAGE"] < 18
+
+    def by_householder(person, unit):
+        return householder_groups(unit)
+
+    def by_person(person, unit):
+        return groups(person["CENRACE"], person["CENHISP"])
+
+    def total_only(person, unit):
+        return ["*"]
+
+    def age_cell(person, unit):
+        age = person["QAGE"]
+        if age is None or not 0 <= age <= 115:
+            return None
+        return 2 if age < 18 else 3
+
+    count_persons("PH1_num", in_household, any_unit, age_cell, by_householder)
+    count_units("PH1_denom", occupied, lambda unit: 1)
+    count_persons("PH2", in_household, any_unit, ph2_cell, total_only)
+    count_persons("PH3", lambda p: in_household(p) and under_18(p), any_unit, ph3_cell, by_person)
+    count_persons(
+        "PH4",
+        lambda p: in_household(p) and p["RELSHIP"] in FAMILY,
+        family,
+        age_cell,
+        by_householder,
+    )
+    count_units("PH5_denom", family, lambda unit: 1)
+    count_persons(
+        "PH6",
+        lambda p: in_household(p) and under_18(p) and p["RELSHIP"] in ("25", "26", "27"),
+        any_unit,
+        ph6_cell,
+        total_only,
+    )
+    count_persons("PH7", in_household, any_unit, ph7_cell, by_householder)
+    count_units("PH8_denom", occupied, ph8_cell)
+    for (name, kind, region, code, cell), n in list(counts.items()):
+        if name == "PH4":
+            counts["PH5_num", kind, region, code, cell] += n
+        if name == "PH7":
+            counts["PH8_num", kind, region, code, {2: 2, 3: 2, 4: 3}[cell]] += n
+    return dict(counts)
+
+
+def housing_units(units, geo, states):
+    """MAFID → unit with its STATE: once in units, once in geo, no group quarters, in a state of the filter."""
+    in_units, in_geo = defaultdict(list), defaultdict(list)
+    for unit in units:
+        in_units[unit["MAFID"]].append(unit)
+    for place in geo:
+        in_geo[place["MAFID"]].append(place)
+    homes = {}
+    for mafid, found in in_units.items():
+        places = in_geo[mafid]
+        if mafid is None or len(found) != 1 or len(places) != 1:
+            continue
+        if found[0]["RTYPE"] == 2 and places[0]["RTYPE"] == 2 and places[0]["TABBLKST"] in states:
+            homes[mafid] = found[0] | {"STATE": places[0]["TABBLKST"]}
+    return homes
+
+
+def add(counts, name, unit, cell, codes):
+    for code in codes:
+        counts[name, "USA", "1", code, cell] += 1
+        counts[name, "STATE", unit["STATE"], code, cell] += 1
+
+
+def householder_groups(unit):
+    return groups(unit["HHRACE"], unit["HHSPAN"])
+
+
+def groups(race, ethnicity):
+    found = ["*"]
+    if race in ("01", "02", "03", "04", "05", "06"):
+        found.append("ABCDEF"[int(race) - 1])
+    if race in [f"{code:02d}" for code in range(7, 64)]:
+        found.append("G")
+    if ethnicity == 2:
+        found.append("H")
+    if race == "01" and ethnicity == 1:
+        found.append("I")
+    return found
+
+
+def ph2_cell(person, unit):
+    kind, couple = unit["HHT2"], unit["CPLT"]
+    if kind in ("01", "02"):
+        return {"1": 3, "2": 4}.get(couple)
+    if kind in ("03", "04"):
+        return {"3": 6, "4": 7}.get(couple)
+    return {"09": 9, "10": 10, "11": 10, "12": 10, "05": 12, "06": 13, "07": 13, "08": 13}.get(kind)
+
+
+def ph3_cell(person, unit):
+    relationship = person["RELSHIP"]
+    if relationship in ("20", "21", "22", "23", "24", "34", "35", "36"):
+        return 2
+    if relationship in ("25", "26", "27"):
+        return {"01": 4, "03": 5, "10": 6, "06": 7}.get(unit["HHT2"])
+    if relationship == "30":
+        return 9
+    if relationship in ("28", "29", "31", "32", "33"):
+        return 10
+    return None
+
+
+def ph6_cell(person, unit):
+    first = {"01": 3, "03": 8, "10": 13, "06": 18}.get(unit["HHT2"])
+    if first is None:
+        return None
+    age = person["QAGE"]
+    return first + (0 if age < 4 else 1 if age < 6 else 2 if age < 12 else 3)
+
+
+def ph7_cell(person, unit):
+    return {"1": 2, "2": 3, "3": 4, "4": 4}.get(unit["TEN"])
+
+
+def ph8_cell(unit):
+    return {"1": 2, "2": 2, "3": 3, "4": 3}.get(unit["TEN"])
+
+
+def kept(persons, keep, tau):
+    """MAFID → the persons who pass a filter, at most τ of each MAFID in the order of 2020 (all where τ is None)."""
+    households = defaultdict(list)
+    for person in persons:
+        if keep(person):
+            households[person["MAFID"]].append(person)
+    return {mafid: first(people, tau) for mafid, people in households.items()}
+
+
+def first(people, tau):
+    if tau is None or len(people) <= tau:
+        return people
+    seen, keyed = Counter(), []
+    for person in people:
+        record = tuple(person[column] for column in PERSON_COLUMNS)
+        seen[record] += 1
+        keyed.append((order_key(person, seen[record]), person))
+    keyed.sort(key=lambda pair: pair[0])
+    return [person for _, person in keyed[:tau]]
+
+
+def order_key(person, number):
+    parts = [
+        text(person["RTYPE"]),
+        binary(person["MAFID"]),
+        binary(person["QAGE"]),
+        binary(person["CENHISP"]),
+        text(person["CENRACE"]),
+        text(person["RELSHIP"]),
+        binary(number),
+    ]
+    return sha256(sha256(",".join(sha256(part) for part in parts)))
+
+
+def sha256(value):
+    return hashlib.sha256(value.encode()).hexdigest()
+
+
+def text(value):
+    """A column as it is. The rules know no nulls; here they read as nothing."""
+    return "" if value is None else str(value)
+
+
+def binary(value):
+    """Binary digits without prefix; the rules know no negative numbers, which read as 64 bits in two's complement."""
+    return "" if value is None else format(value % 2**64, "b")

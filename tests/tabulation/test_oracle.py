@@ -1,0 +1,185 @@
+"""Random populations, counted by the engine and by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from phsafe.config import Config
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.source import load
+from phsafe.tabulation import tabulate_tables, tidy
+
+_spec = importlib.util.spec_from_file_location("oracle", Path(__file__).with_name("oracle.py"))
+oracle = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(oracle)
+
+STATES = ("11", "44", "56")
+ABROAD = ("01", "72", "03", "4", "xx", "", None)
+#: An integer that 32 bits can't hold is read as null.
+HUGE = 2**40
+SCHEMAS = {
+    "persons": {
+        "RTYPE": pl.Int64, "MAFID": pl.Int64, "QAGE": pl.Int64, "CENHISP": pl.Int64, "CENRACE": pl.String,
+        "RELSHIP": pl.String,
+    },
+    "units": {
+        "RTYPE": pl.Int64, "MAFID": pl.Int64, "FINAL_POP": pl.Int64, "NPF": pl.Int64, "HHSPAN": pl.Int64,
+        "HHRACE": pl.String, "TEN": pl.String, "HHT": pl.String, "HHT2": pl.String, "CPLT": pl.String,
+    },
+    "geo": {"RTYPE": pl.Int64, "MAFID": pl.Int64, "TABBLKST": pl.String},
+}  # fmt: skip
+
+
+def mostly(values, garbage):
+    """A code of the domain, or now and then something else."""
+    return st.sampled_from([*values] * (1 + 6 * len(garbage) // len(values)) + [*garbage])
+
+
+def numbered(first, last, width):
+    return [f"{code:0{width}d}" for code in range(first, last + 1)]
+
+
+PERSON = st.fixed_dictionaries(
+    {
+        "RTYPE": mostly([3] * 6 + [5], [2, 0, None]),
+        "QAGE": mostly([0, 3, 4, 5, 6, 11, 12, 17, 18, 40, 115], [116, -1, HUGE, None]),
+        "CENHISP": mostly([1, 2], [0, 3, None]),
+        "CENRACE": mostly(["01", "01", "02", "06", "07", "63"], ["00", "64", "1", "", None]),
+        "RELSHIP": mostly(numbered(20, 38, 2), ["19", "39", "é,|\"'\n", None]),
+    }
+)
+UNIT = st.fixed_dictionaries(
+    {
+        "RTYPE": st.sampled_from([2] * 12 + [4, 3, None]),
+        "FINAL_POP": st.just(0),
+        "NPF": st.just(0),
+        "HHSPAN": mostly([1, 2], [0, 3, None]),
+        "HHRACE": mostly(["01", "01", "02", "05", "07", "63"], ["00", "64", None]),
+        "TEN": mostly(["1", "2", "3", "4"], ["0", "5", None]),
+        "HHT": mostly(numbered(1, 7, 1), ["0", "8", None]),
+        "HHT2": mostly(numbered(1, 12, 2), ["00", "13", None]),
+        "CPLT": mostly(numbered(1, 5, 1), ["0", "6", None]),
+    }
+)
+PLACE = st.fixed_dictionaries(
+    {
+        "RTYPE": st.sampled_from([2] * 12 + [4, 3, None]),
+        "TABBLKST": st.sampled_from([*STATES * 5, *ABROAD]),
+    }
+)
+#: How many records of each kind a MAFID has: usually one unit in one place.
+TIMES = st.sampled_from([1] * 9 + [0, 2])
+
+
+@st.composite
+def household(draw):
+    """The records of one MAFID. Persons may stand several times over, all columns the same."""
+    people = draw(st.lists(PERSON, max_size=5))
+    twins = draw(st.lists(st.sampled_from(people), max_size=4)) if people else []
+    units = [draw(UNIT) for _ in range(draw(TIMES))]
+    places = [draw(PLACE) for _ in range(draw(TIMES))]
+    return [*people, *twins], units, places
+
+
+POPULATION = st.lists(household(), min_size=8, max_size=30)
+TAU = st.fixed_dictionaries(
+    {name: st.integers(1, 3) for name in ("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7")}
+)
+
+
+def records(population, first_mafid):
+    """The households as three lists of records; the last household has no MAFID at all."""
+    tables = ([], [], [])
+    for i, parts in enumerate(population):
+        mafid = None if i == len(population) - 1 and i > 8 else first_mafid + 7919 * i
+        for table, rows in zip(tables, parts, strict=True):
+            table.extend({"MAFID": mafid} | row for row in rows)
+    return tables
+
+
+def frames(tables):
+    return {
+        name: pl.DataFrame(rows, schema=SCHEMAS[name])
+        for name, rows in zip(("persons", "units", "geo"), tables, strict=True)
+    }
+
+
+def as_read(tables):
+    """Integers that do not fit 32 bits are nothing."""
+    return [[{k: None if v == HUGE else v for k, v in row.items()} for row in rows] for rows in tables]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with open_engine(EngineOptions(threads=1)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def document(us):
+    import json
+
+    return json.loads(us.read_text()) | {"state_filter": list(STATES)}
+
+
+CHECKED = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+@CHECKED
+@given(
+    population=POPULATION,
+    tau=TAU,
+    truncate=st.sampled_from([True, True, True, False]),
+    first_mafid=st.integers(100_000_001, 800_000_000),
+    random=st.randoms(use_true_random=False),
+)
+def test_engine_equals_hand_count(population, tau, truncate, first_mafid, random, engine, document, as_dict):
+    tables = records(population, first_mafid)
+    for table in tables:
+        random.shuffle(table)
+    config = Config.load(document | {"tau": tau})
+    tabulated = tabulate_tables(load(frames(tables), engine), config, engine, truncate=truncate)
+    counted = as_dict(tidy(config, tabulated.counts()))
+    by_hand = oracle.tabulate(*as_read(tables), states=STATES, tau=tau, truncate=truncate)
+    assert set(by_hand) <= set(counted)
+    assert {key: n for key, n in counted.items() if n} == by_hand
+
+
+@settings(CHECKED, max_examples=4)
+@given(population=POPULATION, tau=TAU, random=st.randoms(use_true_random=False))
+def test_row_order_changes_nothing(population, tau, random, engine, document):
+    tables = records(population, 100_000_001)
+    config = Config.load(document | {"tau": tau})
+
+    def count():
+        return tidy(config, tabulate_tables(load(frames(tables), engine), config, engine).counts())
+
+    before = count()
+    for table in tables:
+        random.shuffle(table)
+    assert before.equals(count())
+
+
+def test_hand_count_of_the_files(us, small, parity, expected, small_frames):
+    """The hand count itself is right where the truth is known."""
+    integers = ["RTYPE", "MAFID", "QAGE", "CENHISP", "HHSPAN"]
+    tau = Config.load(us).tau
+    for folder, name, truncate in (
+        (small, "expected_counts.csv", False),
+        (small, "expected_truncated_counts.csv", True),
+        (parity, "truncated_counts_2020.csv", True),
+    ):
+        tables = []
+        for table in ("persons", "units", "geo"):
+            frame = pl.read_csv(folder / f"{table}.csv", infer_schema=False)
+            tables.append(
+                frame.with_columns(pl.col([c for c in integers if c in frame.columns]).cast(int)).to_dicts()
+            )
+        counts = oracle.tabulate(*tables, states=Config.load(us).states, tau=tau, truncate=truncate)
+        assert counts == {key: n for key, n in expected(folder / name).items() if n}
