@@ -1,0 +1,327 @@
+"""Claim C12: the ledger can't be overspent, by parallel processes, crashes or tampering, without being found out."""
+
+import os
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from phsafe.privacy import ledger_file
+from phsafe.privacy.accountant import Loss
+from phsafe.privacy.ledger import Ledger, LedgerError
+
+LOSS = Loss("zcdp", Fraction("1.257281"), Fraction("2.514562"))
+THIRD = Loss("zcdp", Fraction(1, 3), Fraction(2, 3))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "population.ledger"
+
+
+@pytest.fixture
+def filled(path):
+    ledger = Ledger.create(path, Decimal(2))
+    for i in range(4):
+        ledger.charge(THIRD, f"release-{i}", {"sensitivity": "published"}, ledger.fingerprint([b"data"]))
+    return ledger
+
+
+# --- charging ---------------------------------------------------------------------------------------------------
+
+
+def test_a_charge_is_recorded_exactly(path):
+    ledger = Ledger.create(path, Decimal("2.6"))
+    details = {"sensitivity": "published", "skip_validation": True}
+    made = ledger.charge(LOSS, "r1", details, ledger.fingerprint([b"a", b"b"]))
+    (entry,) = Ledger.open(path).entries()
+    assert entry == made
+    assert (entry.number, entry.release_id, entry.loss, entry.details) == (1, "r1", LOSS, details)
+    assert entry.fingerprint == ledger.fingerprint([b"ab"]) != ledger.fingerprint([b"other"])
+    assert (ledger.spent, ledger.left, ledger.cap) == (LOSS.unbounded, Fraction("1.342719"), Fraction("2.6"))
+    assert ledger.read().spent_bounded == LOSS.bounded
+    assert ledger.verify() == []
+
+
+def test_the_cap_can_be_reached_exactly_and_not_passed(path):
+    ledger = Ledger.create(path, Decimal(1))
+    for i in range(3):
+        ledger.charge(THIRD, str(i), {})
+    assert ledger.left == 0
+    with pytest.raises(LedgerError, match=r"needs 1/3 ρ, but 0 of 1 ρ is left"):
+        ledger.charge(THIRD, "3", {})
+    assert len(ledger.entries()) == 3
+
+
+def test_what_is_refused(path):
+    ledger = Ledger.create(path, Decimal(1))
+    with pytest.raises(LedgerError, match=r"needs 1\.257281 ρ, but 1 of 1 ρ is left") as refusal:
+        ledger.check(LOSS)
+    assert len(refusal.value.reasons) == 1
+    with pytest.raises(LedgerError, match="never refunds"):
+        ledger.charge(Loss("zcdp", Fraction(-1), Fraction(-2)), "r", {})
+    with pytest.raises(LedgerError, match=r"counts zCDP; a pure DP release needs a ledger of its own"):
+        ledger.charge(Loss("puredp", Fraction(1, 2), Fraction(1)), "r", {})
+    ledger.charge(THIRD, "r", {})
+    with pytest.raises(LedgerError, match="was charged before"):
+        ledger.charge(THIRD, "r", {})
+    assert len(ledger.entries()) == 1
+
+
+def test_releases_of_different_modes_add_up(path):
+    """Unbounded losses add up whatever the mode; the bounded loss is kept beside them."""
+    ledger = Ledger.create(path, Decimal(2))
+    ledger.charge(Loss("zcdp", Fraction(1), Fraction(4)), "tight", {"sensitivity": "tight"})
+    ledger.charge(Loss("zcdp", Fraction(1, 2), Fraction(2)), "bounded", {"sensitivity": "tight-bounded"})
+    statement = ledger.read()
+    assert (statement.spent, statement.spent_bounded, statement.left) == (Fraction(3, 2), 6, Fraction(1, 2))
+
+
+def test_pure_dp_has_its_own_ledger(path):
+    ledger = Ledger.create(path, Decimal(1), "puredp")
+    with pytest.raises(LedgerError, match="counts pure DP"):
+        ledger.charge(THIRD, "r", {})
+    ledger.charge(Loss("puredp", Fraction(1), Fraction(2)), "r", {})
+    assert ledger.left == 0
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
+def test_files_are_for_the_owner_only_whatever_the_umask(path, umask):
+    before = os.umask(umask)
+    try:
+        Ledger.create(path, Decimal(3)).charge(LOSS, "r", {})
+    finally:
+        os.umask(before)
+    files = sorted(path.parent.iterdir())
+    assert [f.name for f in files] == [path.name, f"{path.name}.key"], "nothing else is left behind"
+    assert [stat.S_IMODE(f.stat().st_mode) for f in files] == [0o600, 0o600]
+
+
+def test_a_ledger_is_never_replaced(path):
+    Ledger.create(path, Decimal(1))
+    with pytest.raises(LedgerError, match="never replaced"):
+        Ledger.create(path, Decimal(100))
+    assert Ledger.open_or_create(path, Decimal(100))[0].cap == 1
+
+
+@pytest.mark.parametrize("cap", [0, -1])
+def test_a_cap_must_be_above_zero(path, cap):
+    with pytest.raises(LedgerError, match="above 0"):
+        Ledger.create(path, cap)
+    assert not path.exists()
+
+
+def test_odd_files_are_refused_in_one_sentence(tmp_path):
+    real = Ledger.create(tmp_path / "real", Decimal(1)).path
+    (tmp_path / "link").symlink_to(real)
+    (tmp_path / "text").write_text("not a database, but long enough to be looked at " * 40)
+    (tmp_path / "empty").touch()
+    with sqlite3.connect(tmp_path / "sqlite") as other:
+        other.execute("CREATE TABLE entries (x)")
+    other.close()
+    damaged = bytearray(real.read_bytes())
+    damaged[4096 : 3 * 4096] = b"\xff" * (2 * 4096)
+    (tmp_path / "damaged").write_bytes(damaged)
+    expected = {
+        "link": "symbolic link", "text": "got another file", "empty": "got another file",
+        "sqlite": "got another file", "damaged": "damaged", "absent": "no ledger here", ".": "not a plain file",
+    }  # fmt: skip
+    for name, words in expected.items():
+        for call in (Ledger.open, lambda p: Ledger(p).charge(THIRD, "r", {})):
+            with pytest.raises(LedgerError, match=words) as error:
+                call(tmp_path / name)
+            assert len(error.value.reasons) == 1
+        assert Ledger(tmp_path / name).verify(), name
+    with pytest.raises(LedgerError, match="no folder"):
+        Ledger.create(tmp_path / "nowhere" / "ledger", Decimal(1))
+    with pytest.raises(LedgerError, match="never replaced"):
+        Ledger.create(tmp_path / "link", Decimal(1))
+
+
+def test_a_read_only_ledger_can_be_read_but_not_charged(filled, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anything, so chmod proves nothing
+    assert len(filled.entries()) == 4
+    with pytest.raises(LedgerError, match="can't be written; nothing was charged"):
+        filled.charge(THIRD, "r", {})
+
+
+def test_a_locked_ledger_is_reported(filled, monkeypatch):
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.1)
+    holder = sqlite3.connect(filled.path, isolation_level=None)
+    try:
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(LedgerError, match="another process holds the ledger"):
+            filled.charge(THIRD, "r", {})
+    finally:
+        holder.close()
+
+
+def test_the_key_is_needed_and_secret(filled):
+    key = ledger_file.key_path(filled.path)
+    key.chmod(0o644)
+    with pytest.raises(LedgerError, match="chmod 600"):
+        filled.charge(THIRD, "r", {})
+    key.chmod(0o600)
+    content = key.read_text()
+    key.write_text("short")
+    assert filled.verify() != []
+    key.unlink()
+    with pytest.raises(LedgerError, match="key is missing"):
+        filled.charge(THIRD, "r", {})
+    key.symlink_to("/dev/null")
+    assert filled.verify() != []
+    key.unlink()
+    key.touch(mode=0o600)
+    key.write_text(content)
+    assert filled.verify() == []
+
+
+# --- tampering --------------------------------------------------------------------------------------------------
+
+
+def test_triggers_refuse_changes(filled):
+    database = sqlite3.connect(filled.path)
+    for statement in ("UPDATE entries SET body = ''", "DELETE FROM entries", "DELETE FROM head"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            database.execute(statement)
+    database.close()
+    assert filled.verify() == []
+
+
+def recompute(database):
+    """What a careful forger without the key does: a fresh, consistent chain over whatever rows are there."""
+    from phsafe.privacy.ledger_chain import _hash
+
+    before = ""
+    rows = database.execute("SELECT number, body FROM entries ORDER BY number").fetchall()
+    for number, body in rows:
+        before = _hash(number, before, body)
+        database.execute("UPDATE entries SET hash = ? WHERE number = ?", (before, number))
+    database.execute("UPDATE head SET entries = ?", (len(rows),))
+
+
+SWAP = """UPDATE entries SET number = 90 WHERE number = 1; UPDATE entries SET number = 1 WHERE number = 2;
+          UPDATE entries SET number = 2 WHERE number = 90;"""
+TAMPERINGS = {
+    "a row": "UPDATE entries SET body = replace(body, '1/3', '1/9') WHERE number = 2",
+    "a row's release": "UPDATE entries SET body = replace(body, 'release-0', 'release-x') WHERE number = 1",
+    "a hash": "UPDATE entries SET hash = replace(hash, 'a', 'b') WHERE number = 3",
+    "the cap": 'UPDATE entries SET body = replace(body, \'"cap":"2"\', \'"cap":"9"\') WHERE number = 0',
+    "a row in the middle": "DELETE FROM entries WHERE number = 2",
+    "the first row": "DELETE FROM entries WHERE number = 0",
+    "the tail": "DELETE FROM entries WHERE number = 4",
+    "all": "DELETE FROM entries",
+    "the order": SWAP,
+    "the head": "DELETE FROM head",
+    "the count": "UPDATE head SET entries = 3",
+    "the mac": "UPDATE head SET mac = 'ü'",
+    "a row's type": "UPDATE entries SET body = x'ff00' WHERE number = 2",
+}
+
+
+@pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_tampering_is_found(filled, tampering, careful):
+    from phsafe.privacy.ledger_chain import TRIGGERS
+
+    database = sqlite3.connect(filled.path)
+    for name in TRIGGERS:
+        database.execute(f"DROP TRIGGER {name}")
+    database.executescript(TAMPERINGS[tampering])
+    if careful and tampering not in ("a hash", "the count"):
+        recompute(database)
+    for statement in TRIGGERS.values():
+        database.execute(statement)
+    database.commit()
+    database.close()
+    assert filled.verify() != []
+    with pytest.raises(LedgerError):
+        filled.charge(Loss("zcdp", Fraction(1, 100), Fraction(2, 100)), "r", {})
+
+
+def test_missing_triggers_and_open_modes_are_found(filled):
+    filled.path.chmod(0o644)
+    assert filled.verify() == ["the ledger can be read or changed by others than its owner"]
+    filled.path.chmod(0o600)
+    database = sqlite3.connect(filled.path)
+    database.execute("DROP TRIGGER no_update_of_entries")
+    database.close()
+    assert filled.verify() == ["the triggers that keep the ledger append-only were removed or changed"]
+
+
+def test_an_older_copy_is_found_against_a_noted_head(filled):
+    old = filled.path.read_bytes()
+    head = filled.charge(THIRD, "latest", {}).hash
+    assert filled.verify(head) == []
+    filled.path.write_bytes(old)
+    assert filled.verify() == [], "an older copy is whole in itself"
+    assert "older copy" in filled.verify(head)[0]
+
+
+# --- processes --------------------------------------------------------------------------------------------------
+
+CHARGE = """
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from phsafe.privacy.accountant import Loss
+from phsafe.privacy.ledger import Ledger, LedgerError
+path, name, cap, times = sys.argv[1:]
+loss = Loss("zcdp", Fraction("1.257281"), Fraction("2.514562"))
+small = Loss("zcdp", Fraction(1, 1000), Fraction(2, 1000))
+ledger, _ = Ledger.open_or_create(path, Decimal(cap))
+try:
+    for i in range(int(times)):
+        ledger.charge(loss if times == "1" else small, f"{name}-{i}", {})
+        print(f"{name}-{i}", flush=True)
+except LedgerError as error:
+    sys.exit(str(error))
+"""
+
+
+def start(path, name, cap, times):
+    command = [sys.executable, "-c", CHARGE, str(path), name, str(cap), str(times)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_of_five_parallel_releases_with_room_for_two_two_succeed(path, exists):
+    if exists:
+        Ledger.create(path, Decimal("2.6"))
+    processes = [start(path, f"p{i}", "2.6", 1) for i in range(5)]
+    outputs = [process.communicate(timeout=60) for process in processes]
+    assert sorted(process.returncode for process in processes) == [0, 0, 1, 1, 1]
+    for process, (_, errors) in zip(processes, outputs, strict=True):
+        assert process.returncode == 0 or "is left in the ledger" in errors
+    ledger = Ledger.open(path)
+    assert (len(ledger.entries()), ledger.left, ledger.verify()) == (2, Fraction("0.085438"), [])
+
+
+def test_kill_9_never_loses_a_charge_or_breaks_the_ledger(path):
+    ledger = Ledger.create(path, Decimal(1000))
+    chance = random.Random(5)
+    confirmed: set[str] = set()
+    for trial in range(12):
+        process = start(path, f"t{trial}", 1000, 100_000)
+        assert process.stdout is not None
+        first = process.stdout.readline().strip()
+        time.sleep(chance.uniform(0, 0.04))
+        process.send_signal(signal.SIGKILL)
+        rest, _ = process.communicate(timeout=60)
+        confirmed.update({first, *rest.split("\n")[:-1]})
+        assert ledger.verify() == []
+    charged = {entry.release_id for entry in ledger.entries()}
+    assert len(confirmed) > 12
+    assert confirmed <= charged
+    assert len(charged) - len(confirmed) <= 12, "at most one unconfirmed charge for each kill, and it stays"
+    ledger.charge(THIRD, "after", {})
