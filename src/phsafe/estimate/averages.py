@@ -1,0 +1,143 @@
+"""The posterior of averages: people over units, where neither can be less than the other allows.
+
+Unknowns are the parts of the numerator N ≥ 0 and the denominator D ≥ 1, with at_least ≤ ΣN/D ≤ τ; the prior is
+flat on what is possible. Draws are made one unknown after another, each exactly from its noise cut to what the
+earlier ones leave possible, and weighted by how much that is: weighted draws from the posterior itself, with no
+chain that would have to mix. The points are a fixed low-discrepancy sequence: equal input, equal output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import qmc
+
+from phsafe.estimate.kernels import TAIL, Array, Kernel
+
+#: Draws for each group (a power of two); groups with fewer effective ones get more.
+DRAWS = 1 << 12
+MORE_DRAWS = 1 << 16
+ENOUGH = 1000
+#: Groups × draws worked on at once: bounds the memory.
+AT_ONCE = 1 << 19
+SEED = 2020
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a possible average is: people in a unit, and the threshold that they were cut at."""
+
+    at_least: int
+    tau: int
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Noisy numerators and denominators of some groups. One row for each group.
+
+    `parts` are noisy numerators and `covariance` theirs; `units` the noisy denominators and `unit_variance`
+    theirs. `terms` says how many equal noises each of (parts..., units) adds up: only where sums of the noise are
+    not of its family. `log_factor` is what else is known about the denominator: log-likelihood of D by group.
+    """
+
+    parts: Array
+    covariance: Array
+    units: Array
+    unit_variance: Array
+    terms: tuple[int, ...]
+    log_factor: Callable[[Array, slice], Array] | None = None
+
+
+def posterior(
+    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
+) -> tuple[Array, Array, Array]:
+    """Mean, 5 % and 95 % quantile of Σ parts / units for each group and line; a line lists the parts it adds."""
+    groups = len(unknowns.units)
+    result = np.empty((3, groups, len(lines)))
+    at_once = max(1, AT_ONCE // DRAWS)
+    for first in range(0, groups, at_once):
+        rows = slice(first, min(first + at_once, groups))
+        result[:, rows], effective = _summary(kernel, unknowns, bounds, lines, rows, DRAWS)
+        for row in first + np.flatnonzero(effective < ENOUGH):
+            one = slice(row, row + 1)
+            result[:, one], _ = _summary(kernel, unknowns, bounds, lines, one, MORE_DRAWS)
+    return result[0], result[1], result[2]
+
+
+def _summary(
+    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]], rows: slice, draws: int
+) -> tuple[Array, Array]:
+    """(mean, low, high) of every line for some groups, and their effective numbers of draws."""
+    parts, units, log_weight = _draw(kernel, unknowns, bounds, rows, draws)
+    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    out = np.empty((3, len(units), len(lines)))
+    for i, line in enumerate(lines):
+        ratio = sum(parts[part] for part in line) / units
+        out[0, :, i] = (weight * ratio).sum(axis=1)
+        out[1, :, i], out[2, :, i] = _quantiles(ratio, weight)
+    return out, 1 / np.square(weight).sum(axis=1)
+
+
+def _draw(
+    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, rows: slice, draws: int
+) -> tuple[list[Array], Array, Array]:
+    """Draws of the parts and units of some groups (groups × draws), and their log-weights."""
+    noisy, covariance = unknowns.parts[rows], unknowns.covariance[rows]
+    count = noisy.shape[1]
+    u = iter(uniforms(draws, sum(unknowns.terms)).T)
+    log_weight = np.zeros((len(noisy), draws))
+    parts: list[Array] = []
+    total = np.zeros_like(log_weight)
+    # Parts are correlated in the joint fit: each is drawn given the earlier ones (a Cholesky factor, row by row).
+    factor = np.linalg.cholesky(covariance) if kernel.stable else None
+    standard: list[Array] = []
+    for i in range(count):
+        if factor is not None:
+            center = noisy[:, i, None] + sum(factor[:, i, j, None] * standard[j] for j in range(i))
+            scale = factor[:, i, i, None]
+        else:
+            scale = kernel.scale(covariance[:, i, i, None] / unknowns.terms[i])
+            center = noisy[:, i, None] + _other_noise(kernel, scale, unknowns.terms[i], u)
+        least = bounds.at_least if i == count - 1 else 0
+        low = (np.maximum(least - total, 0) - center) / scale
+        standard.append(kernel.draw(next(u), low))
+        parts.append(center + scale * standard[i])
+        total = total + parts[i]
+        log_weight += kernel.log_mass(low)
+    terms = unknowns.terms[-1]
+    scale = kernel.scale(unknowns.unit_variance[rows, None] / (1 if kernel.stable else terms))
+    center = unknowns.units[rows, None] + (0 if kernel.stable else _other_noise(kernel, scale, terms, u))
+    low = (np.maximum(total / bounds.tau, 1) - center) / scale
+    high = (np.maximum(total / bounds.at_least, 1) - center) / scale
+    units = center + scale * kernel.draw(next(u), low, high)
+    units = np.clip(units, np.maximum(total / bounds.tau, 1), np.maximum(total / bounds.at_least, 1))
+    log_weight += kernel.log_mass(low, high)
+    if unknowns.log_factor is not None:
+        log_weight += unknowns.log_factor(units, rows)
+    return parts, units, np.maximum(np.nan_to_num(log_weight, nan=-np.inf), -1e300)
+
+
+def _other_noise(kernel: Kernel, scale: Array, terms: int, u: object) -> Array:
+    """All but one of the noises in a sum of several: free draws that shift the center of the last."""
+    shifts = [kernel.draw(next(u), np.array(-np.inf)) for _ in range(terms - 1)]  # type: ignore[call-overload]
+    return scale * np.sum(shifts, axis=0) if shifts else np.zeros_like(scale)
+
+
+@lru_cache(maxsize=8)
+def uniforms(draws: int, dimensions: int) -> Array:
+    """A fixed scrambled Sobol sequence, inside (0, 1)."""
+    points = qmc.Sobol(dimensions, scramble=True, rng=SEED).random(draws)
+    return np.clip(points, 1e-12, 1 - 1e-12)
+
+
+def _quantiles(values: Array, weight: Array) -> tuple[Array, Array]:
+    """The weighted 5 % and 95 % quantiles of every row."""
+    order = np.argsort(values, axis=1)
+    sorted_values, sorted_weight = (np.take_along_axis(a, order, axis=1) for a in (values, weight))
+    middle = np.cumsum(sorted_weight, axis=1) - 0.5 * sorted_weight
+    both = np.array([np.interp([TAIL, 1 - TAIL], m, v) for m, v in zip(middle, sorted_values, strict=True)])
+    return both[:, 0], both[:, 1]
