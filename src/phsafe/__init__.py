@@ -10,19 +10,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phsafe.api import tabulate
+    from phsafe.api import release, tabulate, validate
     from phsafe.config import Config
+    from phsafe.engine import EngineOptions
     from phsafe.errors import PHSafeError
+    from phsafe.folder import Release
     from phsafe.tables import CENSUS_2020
 
 _HOMES = {
     "CENSUS_2020": "phsafe.tables",
     "Config": "phsafe.config",
+    "EngineOptions": "phsafe.engine",
     "PHSafeError": "phsafe.errors",
+    "Release": "phsafe.folder",
+    "release": "phsafe.api",
     "tabulate": "phsafe.api",
+    "validate": "phsafe.api",
 }
 
-__all__ = ["CENSUS_2020", "Config", "PHSafeError", "tabulate"]
+__all__ = [
+    "CENSUS_2020",
+    "Config",
+    "EngineOptions",
+    "PHSafeError",
+    "Release",
+    "release",
+    "tabulate",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -9,13 +9,40 @@ from typing import Any
 import polars as pl
 
 from phsafe.config import Config
-from phsafe.engine import EngineOptions
-from phsafe.source import DataSource
+from phsafe.counting import Settings, count
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.folder import Release
+from phsafe.progress import Progress, silent
+from phsafe.releasing import default_ledger, release_tables
+from phsafe.source import DataSource, load
 from phsafe.spec import Catalog
 from phsafe.tables import CENSUS_2020
-from phsafe.tabulation import Progress, exact_counts, tidy
+from phsafe.tabulation import tidy
+from phsafe.validation import Report, validate_tables
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
+
+
+def validate(
+    config: ConfigSource,
+    data: DataSource,
+    *,
+    allow_unclassified: bool = False,
+    catalog: Catalog = CENSUS_2020,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> Report:
+    """Check every rule of the input; `report.ok` says whether there is no error. NOT PRIVATE.
+
+    >>> report = validate("examples/us.json", "tests/data/small")
+    >>> report.ok, len(report.of("warning"))
+    (True, 5)
+    """
+    loaded = Config.load(config, catalog)
+    with open_engine(options) as engine:
+        return validate_tables(
+            load(data, engine), loaded, engine, allow_unclassified=allow_unclassified, progress=progress
+        )
 
 
 def tabulate(
@@ -23,9 +50,11 @@ def tabulate(
     data: DataSource,
     *,
     truncate: bool = True,
+    allow_unclassified: bool = False,
+    skip_validation: bool = False,
     catalog: Catalog = CENSUS_2020,
     options: EngineOptions | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> pl.DataFrame:
     """Exact counts on the full grid, zeros included, in one tidy frame. NOT PRIVATE.
 
@@ -33,7 +62,32 @@ def tabulate(
 
     >>> counts = tabulate("examples/us.json", "tests/data/small")
     >>> counts.filter(TABULATION="PH1_denom", REGION_TYPE="USA", ITERATION_CODE="*")["COUNT"].item()
-    329
+    351
     """
     loaded = Config.load(config, catalog)
-    return tidy(loaded, exact_counts(loaded, data, truncate=truncate, options=options, progress=progress))
+    settings = Settings(truncate, allow_unclassified, skip_validation)
+    return tidy(loaded, count(loaded, data, settings, options, progress))
+
+
+def release(
+    config: ConfigSource,
+    data: DataSource,
+    out: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    sensitivity: str | None = None,
+    allow_unclassified: bool = False,
+    skip_validation: bool = False,
+    catalog: Catalog = CENSUS_2020,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> Release:
+    """Publish noisy measurements to a new folder, charging the ledger first (default: the one beside the data).
+
+    The result opens the folder: ``.table("PH3")`` is a Polars frame. `Release.open` reads one later.
+    """
+    loaded = Config.load(config, catalog).with_sensitivity(sensitivity)
+    settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation)
+    path = Path(ledger) if ledger is not None else default_ledger(data)
+    made, _ = release_tables(loaded, data, Path(out), path, settings, options, progress)
+    return made

@@ -26,6 +26,17 @@ class Where:
 
     terms: tuple[tuple[str, frozenset[Code]], ...] = ()
 
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.terms]
+        if names != sorted(set(names)):
+            raise ValueError(f"expected every column once, in order, got {', '.join(names)}")
+        for name, codes in self.terms:
+            if not isinstance(codes, frozenset):
+                raise TypeError(f"{name}: expected a frozen set of codes, got {type(codes).__name__}")
+            kinds = sorted({type(code).__name__ for code in codes})
+            if kinds not in ([], ["int"], ["str"]):
+                raise TypeError(f"{name}: expected whole numbers or texts as codes, got {', '.join(kinds)}")
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the condition looks at, in alphabetical order."""
@@ -39,6 +50,10 @@ class Where:
         """Whether one row passes."""
         return all(row[name] in codes for name, codes in self.terms)
 
+    def overlaps(self, other: Where) -> bool:
+        """Whether some row could pass both: no column keeps them apart."""
+        return all(codes for _, codes in (self & other).terms)
+
     def __and__(self, other: Where) -> Where:
         merged = dict(self.terms)
         for name, codes in other.terms:
@@ -49,7 +64,7 @@ class Where:
 def where(**columns: Code | Iterable[Code]) -> Where:
     """Build a condition from columns and their allowed codes.
 
-    Codes are plain integers or texts; anything else (a function, an expression, a float) is refused.
+    Codes are plain integers or plain texts; anything else (a function, an expression, a float, a mix) is refused.
     """
     terms = []
     for name, allowed in sorted(columns.items()):
@@ -59,8 +74,7 @@ def where(**columns: Code | Iterable[Code]) -> Where:
             codes = frozenset(allowed)
         else:
             raise TypeError(f"{name}: expected a code or a collection of codes, got {type(allowed).__name__}")
-        wrong = sorted({type(code).__name__ for code in codes if type(code) not in (int, str)})
-        if wrong:
-            raise TypeError(f"{name}: expected whole numbers or texts as codes, got {', '.join(wrong)}")
+        if not codes:
+            raise ValueError(f"{name}: expected at least one code, got none")
         terms.append((name, codes))
     return Where(tuple(terms))

@@ -63,7 +63,7 @@ class Config:
     def __hash__(self) -> int:
         return hash((self.states, self.total))
 
-    def with_sensitivity(self, sensitivity: Sensitivity | None) -> Config:
+    def with_sensitivity(self, sensitivity: str | None) -> Config:
         """The same config under another sensitivity mode (None: unchanged)."""
         if sensitivity is None:
             return self
@@ -115,9 +115,11 @@ class Config:
 def _parse(path: Path) -> Mapping[str, Any]:
     """Read JSON or TOML, by the file's ending, with exact decimals; in words if it can't be."""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise ConfigError(f"{path}: expected a config of at most {MAX_BYTES} bytes, got a larger file")
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: can't read the config: {error.strerror}") from None
     except UnicodeDecodeError:

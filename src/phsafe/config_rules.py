@@ -47,8 +47,7 @@ def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     """The fields of a `Config`, or a `ConfigError` with every problem."""
     problems: list[str] = []
-    fields, unknown = _rename(document)
-    problems += [f"{name}: expected one of {', '.join(FIELDS)}, got an unknown field" for name in unknown]
+    fields = _rename(document, problems)
     states = _states(fields.get("states"), problems)
     privacy = _choice("privacy_defn", fields.get("privacy", "zcdp"), PRIVACY_DEFINITIONS, problems)
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
@@ -82,10 +81,19 @@ def sensitivity(value: str) -> sensitivities.Mode:
     return mode
 
 
-def _rename(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _rename(document: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """The fields under their short names; a field under both of its names would lose one of them silently."""
     names = FIELDS | {short: short for short in FIELDS.values()}
-    fields = {names[name]: value for name, value in document.items() if name in names}
-    return fields, [str(name)[:60] for name in document if name not in names]
+    unknown = [name for name in document if name not in names]
+    problems += [
+        f"{_show(name)}: expected one of {', '.join(FIELDS)}, got an unknown field" for name in unknown
+    ]
+    problems += [
+        f"expected {long} or {short}, got both"
+        for long, short in FIELDS.items()
+        if long != short and long in document and short in document
+    ]
+    return {names[name]: value for name, value in document.items() if name in names}
 
 
 def _choice(name: str, value: object, choices: tuple[T, ...], problems: list[str]) -> T:
@@ -148,7 +156,7 @@ def _budget(place: str, value: object, problems: list[str]) -> Decimal:
     """A finite decimal, zero or more. Python callers may pass floats: their shortest form is meant."""
     number = None
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        number = Decimal(repr(value)) if isinstance(value, float) else _small_decimal(value)
+        number = Decimal(repr(float(value))) if isinstance(value, float) else _small_decimal(value)
     if number is None or not number.is_finite() or number < 0 or not _reasonable(number):
         problems.append(
             f"{place}: expected a finite number, zero or above, of at most {MAX_DIGITS} digits, got {_show(value)}"

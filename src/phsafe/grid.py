@@ -63,6 +63,30 @@ def output_frame(config: Config, output: Tabulation | Derived, counts: Counts) -
     return in_file_order(config, rows(config, output).with_columns(COUNT=np.concatenate(vectors)))
 
 
+def noise_frame(
+    config: Config, output: Tabulation | Derived, noise: Mapping[tuple[str, str], tuple[str, float]]
+) -> pl.DataFrame:
+    """An output's grid with NOISE_DISTRIBUTION and VARIANCE, from those of its source at each level.
+
+    A derived cell's variance is the sum of the variances of the independent cells it adds.
+    """
+    source = config.catalog.measured(output).name
+    terms = (
+        [len(cells) for cells in output.cells.values()]
+        if isinstance(output, Derived)
+        else [1] * len(output.cells)
+    )
+    labels: list[str] = []
+    variances: list[float] = []
+    for level in config.levels_of(output):
+        distribution, variance = noise[source, level.key]
+        groups = sum(1 for _ in level.groups(config.states))
+        labels += [distribution] * (groups * len(terms))
+        variances += [number * variance for number in terms] * groups
+    columns = {"NOISE_DISTRIBUTION": pl.Series(labels), "VARIANCE": pl.Series(variances, dtype=pl.Float64)}
+    return in_file_order(config, rows(config, output).with_columns(**columns))
+
+
 def derive(config: Config, derived: Derived, source: NDArray[np.int64]) -> NDArray[np.int64]:
     """A derived output's counts at a level, from its source's: each cell adds the cells it names."""
     position = {cell: i for i, cell in enumerate(config.catalog.measured(derived).cells)}

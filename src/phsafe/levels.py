@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from phsafe.conditions import Where, where
 from phsafe.schema import GEO, MAJOR_RACES, PUERTO_RICO, RACES, STATES, Digits
@@ -41,6 +42,18 @@ class IterationLevel:
     iterations: tuple[Iteration, ...]
     covers: bool
 
+    def __post_init__(self) -> None:
+        for one, other in combinations(self.iterations, 2):
+            if one.code == other.code:
+                raise ValueError(f"{self.key}: expected every iteration once, got {one.code} again")
+            if one.condition("person").overlaps(other.condition("person")):
+                raise ValueError(f"{self.key}: iterations {one.code} and {other.code} overlap")
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is everyone together, told apart by no race or ethnicity."""
+        return all(i.condition("person") == Where() for i in self.iterations)
+
 
 @dataclass(frozen=True)
 class Geography:
@@ -61,13 +74,16 @@ class Geography:
     def __post_init__(self) -> None:
         if self.columns and self.columns[0] != "TABBLKST":
             raise ValueError(f"{self.key}: expected TABBLKST as the first column, got {self.columns[0]}")
+        if len(set(self.columns)) != len(self.columns):
+            raise ValueError(f"{self.key}: expected every column once, got {', '.join(self.columns)}")
         if len({code for code, _ in self.regions}) != len(self.regions):
             raise ValueError(f"{self.key}: expected every region once, got repeated codes")
         if not self.columns and len(self.regions) != 1:
             raise ValueError(f"{self.key}: expected one region where there are no columns")
-        wrong = [code for code, _ in self.regions if self.columns and len(code) != self.width]
+        width = self.width
+        wrong = [code for code, _ in self.regions if self.columns and len(code) != width]
         if wrong:
-            raise ValueError(f"{self.key}: expected codes of {self.width} digits, got {wrong[0]!r}")
+            raise ValueError(f"{self.key}: expected codes of {width} digits, got {wrong[0]!r}")
 
     @property
     def width(self) -> int:

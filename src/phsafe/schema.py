@@ -136,25 +136,6 @@ UNITS = Layout(
     ),
 )
 
-GEO = Layout(
-    "geo",
-    (
-        Column("RTYPE", (2, 4), "Record type: 2 housing unit, 4 group quarters"),
-        MAFID,
-        Column("TABBLKST", Digits(2), "State"),
-        Column("TABBLKCOU", Digits(3), "County", required=False),
-        Column("TABTRACTCE", Digits(6), "Tract", required=False),
-        Column("TABBLK", Digits(4), "Block", required=False),
-        Column("TABBLKGRPCE", Digits(1), "Block group", required=False),
-        Column("REGIONCE", ("1", "2", "3", "4", "9"), "Census region", required=False),
-        Column("DIVISIONCE", Digits(1), "Census division", required=False),
-        Column("PLACEFP", Digits(5), "Place", required=False),
-        Column("AIANNHCE", Digits(4), "American Indian, Alaska Native, Native Hawaiian area", required=False),
-    ),
-)
-
-LAYOUTS = (PERSONS, UNITS, GEO)
-
 PUERTO_RICO = "72"
 #: FIPS code → name of the 50 states, DC and Puerto Rico.
 STATES: dict[str, str] = {
@@ -172,3 +153,22 @@ STATES: dict[str, str] = {
     PUERTO_RICO: "Puerto Rico",
 }  # fmt: skip
 US_STATES = tuple(code for code in STATES if code != PUERTO_RICO)
+
+GEO = Layout(
+    "geo",
+    (
+        Column("RTYPE", (2, 4), "Record type: 2 housing unit, 4 group quarters"),
+        MAFID,
+        Column("TABBLKST", tuple(STATES), "State"),
+        Column("TABBLKCOU", Digits(3), "County", required=False),
+        Column("TABTRACTCE", Digits(6), "Tract", required=False),
+        Column("TABBLK", Digits(4), "Block", required=False),
+        Column("TABBLKGRPCE", Digits(1), "Block group", required=False),
+        Column("REGIONCE", ("1", "2", "3", "4", "9"), "Census region", required=False),
+        Column("DIVISIONCE", Digits(1), "Census division", required=False),
+        Column("PLACEFP", Digits(5), "Place", required=False),
+        Column("AIANNHCE", Digits(4), "American Indian, Alaska Native, Native Hawaiian area", required=False),
+    ),
+)
+
+LAYOUTS = (PERSONS, UNITS, GEO)

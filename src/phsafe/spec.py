@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from phsafe.conditions import Where
-from phsafe.levels import Level
-from phsafe.schema import PERSONS, UNITS
+from phsafe.levels import RACE_COLUMNS, Level
+from phsafe.schema import PERSONS, UNITS, Column
 
 IterateBy = Literal["person", "householder"]
 
@@ -30,6 +31,14 @@ class Tabulation:
     iterate_by: IterateBy | None = "householder"
 
     def __post_init__(self) -> None:
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", self.name):
+            raise ValueError(f"expected letters, digits and _ in a tabulation's name, got {self.name!r}")
+        if not self.cells:
+            raise ValueError(f"{self.name}: expected at least one cell, got none")
+        if self.iterate_by not in (None, *RACE_COLUMNS):
+            raise ValueError(
+                f"{self.name}: expected {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}"
+            )
         _refuse_foreign_columns(self)
         _refuse_overlapping_cells(self)
 
@@ -43,7 +52,7 @@ class Tabulation:
 
     def allows(self, level: Level) -> bool:
         """Whether the tabulation can be published at a level."""
-        return self.iterate_by is not None or len(level.iteration_level.iterations) == 1
+        return self.iterate_by is not None or level.iteration_level.is_total
 
     @property
     def column_prefix(self) -> str:
@@ -102,6 +111,11 @@ class Table:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @property
+    def outputs(self) -> tuple[Tabulation | Derived, ...]:
+        """The tabulations that are written to files, numerators first."""
+        return (*self.derived, *self.tabulations)
+
 
 class Catalog:
     """The tables and levels of a product, with look-ups. Users may pass their own.
@@ -121,6 +135,10 @@ class Catalog:
         for kind, words in (("tabulation", names), ("level", keys)):
             if len(set(words)) != len(words):
                 raise ValueError(f"expected every {kind} once, got {', '.join(words)}")
+        geographies = {level.geography.region_type: level.geography for level in levels}
+        for level in levels:
+            if geographies[level.geography.region_type] != level.geography:
+                raise ValueError(f"expected one geography of type {level.geography.region_type}, got several")
         for derived in self.derived:
             if derived.source not in names:
                 raise ValueError(f"{derived.name}: expected a tabulation as source, got {derived.source!r}")
@@ -138,10 +156,7 @@ class Catalog:
     @cached_property
     def outputs(self) -> tuple[Tabulation | Derived, ...]:
         """All tabulations that are written to files, in the order of their tables."""
-        outputs: list[Tabulation | Derived] = []
-        for table in self.tables:
-            outputs += [*table.derived, *table.tabulations]
-        return tuple(outputs)
+        return tuple(output for table in self.tables for output in table.outputs)
 
     def tabulation(self, name: str) -> Tabulation:
         """The measured tabulation of that name."""
@@ -162,20 +177,32 @@ class Catalog:
 
 def _refuse_foreign_columns(tabulation: Tabulation) -> None:
     """A filter sees its own record; a cell sees one joined row. RTYPE is in both, so only filters use it."""
-    person = {c.name for c in PERSONS.columns} - {"MAFID"}
-    unit = {c.name for c in UNITS.columns} - {"MAFID"}
-    joined = (unit | person if tabulation.counts_persons else unit) - {"RTYPE"}
+    person = {c.name: c for c in PERSONS.columns if c.name != "MAFID"}
+    unit = {c.name: c for c in UNITS.columns if c.name != "MAFID"}
+    joined = {
+        name: column
+        for name, column in (unit | person if tabulation.counts_persons else unit).items()
+        if name != "RTYPE"
+    }
     checks = [("unit filter", tabulation.units, unit)]
     checks += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
     checks += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
     for name, condition, allowed in checks:
-        foreign = sorted(set(condition.columns) - allowed)
+        foreign = sorted(set(condition.columns) - set(allowed))
         if foreign:
             raise ValueError(
                 f"{tabulation.name}, {name}: expected columns of {sorted(allowed)}, got {', '.join(foreign)}"
             )
+        _refuse_foreign_codes(f"{tabulation.name}, {name}", condition, allowed)
     if tabulation.iterate_by == "person" and not tabulation.counts_persons:
         raise ValueError(f"{tabulation.name}: a count of units can't iterate by person; use householder")
+
+
+def _refuse_foreign_codes(place: str, condition: Where, columns: Mapping[str, Column]) -> None:
+    for name, codes in condition.terms:
+        kind = int if columns[name].is_integer else str
+        if not all(isinstance(code, kind) for code in codes):
+            raise ValueError(f"{place}: expected codes of {name} as {kind.__name__}, got others")
 
 
 def _refuse_overlapping_cells(tabulation: Tabulation) -> None:
@@ -183,7 +210,7 @@ def _refuse_overlapping_cells(tabulation: Tabulation) -> None:
     cells = list(tabulation.cells.items())
     for i, (number, cell) in enumerate(cells):
         for other_number, other in cells[i + 1 :]:
-            if all(codes for _, codes in (cell & other).terms):
+            if cell.overlaps(other):
                 raise ValueError(
                     f"{tabulation.name}: cells {number} and {other_number} overlap; a row may fall in one only"
                 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
 
 def main() -> None:
@@ -11,11 +13,15 @@ def main() -> None:
     from phsafe.cli.app import app
     from phsafe.errors import PHSafeError
 
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except PHSafeError as error:
         for reason in error.reasons:
             _complain(f"error: {reason}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _complain("stopped")
         sys.exit(1)
     except BrokenPipeError:
         # Whoever read the output has seen enough; Python would complain again when it closes standard output.
@@ -30,6 +36,11 @@ def main() -> None:
             "PHSAFE_DEBUG=1 shows where, and may show records: use it on public data only"
         )
         sys.exit(1)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Take SIGTERM like Ctrl-C, so that temporary files are removed."""
+    raise KeyboardInterrupt
 
 
 def _complain(text: str) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from phsafe.cli.budget import budget
+from phsafe.cli.ledger import app as ledger
+from phsafe.cli.release import check, release
 from phsafe.cli.tabulate import tabulate
+from phsafe.cli.validate import validate
 
 app = typer.Typer(
     name="phsafe",
@@ -15,9 +19,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-CONFIDENTIAL = "Confidential data"
+CONFIDENTIAL = "With confidential data"
+PARAMETERS = "Choose parameters (needs no data)"
+PUBLIC = "After a release (public)"
 
-app.command(rich_help_panel=CONFIDENTIAL)(tabulate)
+for command in (validate, tabulate, release):
+    app.command(rich_help_panel=CONFIDENTIAL)(command)
+app.add_typer(ledger, name="ledger", rich_help_panel=CONFIDENTIAL)
+app.command(rich_help_panel=PARAMETERS)(budget)
+app.command(rich_help_panel=PUBLIC)(check)
 
 
 def _version(value: bool) -> None:

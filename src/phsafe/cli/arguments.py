@@ -21,6 +21,26 @@ MemoryLimit = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Memory for counting, such as 4GB; more goes to the temp folder."),
 ]
+AllowUnclassified = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unclassified", help="Records that fit no cell of a universe are a warning, not an error."
+    ),
+]
+SensitivityMode = Annotated[
+    str | None,
+    typer.Option(
+        "--sensitivity",
+        metavar="MODE",
+        help="How a person's reach is bounded: published, tight or tight-bounded (default: the config's).",
+    ),
+]
+SkipValidation = Annotated[
+    bool, typer.Option("--skip-validation", help="Do not validate first, because it has just been done.")
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else there.")]
+#: Keys of offenders that are written for each rule.
+MAX_EXAMPLES = 10_000
 TempDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Where to put temporary files.")]
 
 

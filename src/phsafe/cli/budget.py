@@ -32,7 +32,7 @@ def budget(
     from phsafe import budget as budgets
     from phsafe.config import Config
 
-    loaded = Config.load(config).with_sensitivity(sensitivity)  # type: ignore[arg-type]  # checked there, in words
+    loaded = Config.load(config).with_sensitivity(sensitivity)
     call = budgets.compare if compare else budgets.budget
     result = call(loaded, _delta(delta))
     if json:

@@ -36,6 +36,11 @@ def progress_bar(title: str) -> Iterator[Callable[[str, float], None]]:
         yield bar
 
 
+def say(text: str) -> None:
+    """A sentence of the result."""
+    out.print(text, markup=False, soft_wrap=True)
+
+
 def warn(text: str) -> None:
     """A notice that nobody should miss."""
     err.print(text.strip(), style="bold red", markup=False, soft_wrap=True)

@@ -16,6 +16,8 @@ def tabulate(
     no_truncate: Annotated[
         bool, typer.Option("--no-truncate", help="Count everybody: ignore thresholds.")
     ] = False,
+    allow_unclassified: arg.AllowUnclassified = False,
+    skip_validation: arg.SkipValidation = False,
     engine: arg.EngineChoice = "duckdb",
     threads: arg.Threads = None,
     memory_limit: arg.MemoryLimit = None,
@@ -24,10 +26,11 @@ def tabulate(
     """Write exact counts. [bold red]NOT PRIVATE[/]: for checks by people who may see the records."""
     from phsafe.cli.console import note, progress_bar, warn
     from phsafe.config import Config
+    from phsafe.counting import Settings, count
     from phsafe.errors import Reasons
     from phsafe.files import check_absent
     from phsafe.source import check_readable
-    from phsafe.tabulation import NOT_PRIVATE, exact_counts, write_counts
+    from phsafe.tabulation import NOT_PRIVATE, write_counts
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir)
     reasons = Reasons()
@@ -38,6 +41,7 @@ def tabulate(
     assert loaded is not None
     warn(NOT_PRIVATE)
     with progress_bar("tabulate") as progress:
-        counts = exact_counts(loaded, data, truncate=not no_truncate, options=options, progress=progress)
+        settings = Settings(not no_truncate, allow_unclassified, skip_validation)
+        counts = count(loaded, data, settings, options, progress)
         write_counts(loaded, counts, out)
     note(f"Wrote {sum(len(v) for v in counts.values())} exact basis counts to {out} (NOT PRIVATE).")

@@ -7,7 +7,7 @@ people is rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
@@ -101,6 +101,15 @@ class Account:
             name: _sum(self.definition, (e.loss for e in self.events if getattr(e, by) == name))
             for name in names
         }
+
+
+#: (tabulation, level key) → the distribution and variance of its noise.
+NoiseOf = Mapping[tuple[str, str], tuple[str, float]]
+
+
+def noise_by_level(account: Account) -> NoiseOf:
+    """The noise of each measurement of an account, as a release prints it."""
+    return {(e.tabulation, e.level): (e.noise.distribution, e.noise.variance) for e in account.events}
 
 
 def account_of(config: Config, made: Iterable[tuple[Measurement, Noise]]) -> Account:

@@ -26,7 +26,8 @@ DataSource = str | Path | Mapping[str, Any]
 def load(data: DataSource, engine: Engine) -> Tables:
     """The canonical tables of a data source, or a `DataError` with every problem of its layout."""
     problems: list[str] = []
-    tables = {}
+    tables: dict[str, Table] = {}
+    extra: dict[str, int] = {}
     if not isinstance(data, Mapping) and not Path(data).is_dir():
         raise DataError(f"{data}: expected a folder with persons, units and geo, got {_what_is(Path(data))}")
     for layout in LAYOUTS:
@@ -43,9 +44,11 @@ def load(data: DataSource, engine: Engine) -> Tables:
         problems += wrong
         if not wrong:
             tables[layout.name] = canonical(raw, layout)
+            unknown = len(set(raw.columns) - set(layout.names))
+            extra |= {layout.name: unknown} if unknown else {}
     if problems:
         raise DataError(problems)
-    return Tables(**tables)
+    return Tables(**tables, extra=extra)
 
 
 def check_readable(data: DataSource) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ibis.expr.types import Table
 
@@ -11,13 +12,18 @@ from phsafe.schema import GEO, PERSONS, UNITS, Layout
 
 @dataclass(frozen=True)
 class Tables:
-    """Persons, units and geo as Ibis tables with the layout's names and types; values that don't parse are null."""
+    """Persons, units and geo as Ibis tables with the layout's names and types; values that don't parse are null.
+
+    `extra` says how many columns of a table the layout does not have; their names may be anything, so they are
+    not kept.
+    """
 
     persons: Table
     units: Table
     geo: Table
+    extra: Mapping[str, int] = field(default_factory=dict)
 
-    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
+    def __iter__(self) -> Iterator[tuple[Layout, Table]]:
         yield from ((PERSONS, self.persons), (UNITS, self.units), (GEO, self.geo))
 
     def of(self, layout: Layout) -> Table:

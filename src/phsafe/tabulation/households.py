@@ -11,6 +11,7 @@ import ibis
 from ibis import _
 from ibis.expr.types import IntegerValue, Table
 
+from phsafe.errors import DataError
 from phsafe.levels import digits
 from phsafe.source.tables import Tables
 from phsafe.tabulation.plan import Plan
@@ -25,6 +26,9 @@ def kind_columns(plan: Plan) -> list[str]:
 
 def households(tables: Tables, plan: Plan) -> Table:
     """MAFID, unit (packed code), region (packed digits), kind0, kind1, …: the households that count."""
+    missing = [name for name in plan.geo_columns if name not in tables.geo.columns]
+    if missing:
+        raise DataError([f"geo: column {name} is missing, and a level needs it" for name in missing])
     kinds = kind_columns(plan)
     empty = {"unit": _null(), "region": _null(), "units": _int(0), "geos": _int(0)} | dict.fromkeys(
         kinds, _int(0)

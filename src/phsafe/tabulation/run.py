@@ -7,7 +7,7 @@ are ever ordered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from phsafe.config import Config
 from phsafe.engine import Engine
 from phsafe.grid import Counts
+from phsafe.progress import Progress, silent
 from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
 from phsafe.tabulation import cells, truncation
@@ -23,15 +24,14 @@ from phsafe.tabulation.coding import Coding
 from phsafe.tabulation.households import households, kind_columns
 from phsafe.tabulation.plan import Plan
 
-Progress = Callable[[str, float], None]
-
 
 class Tabulated:
     """The counted rows of a run: what every vector of the grid is made from. Exact, so confidential."""
 
-    def __init__(self, plan: Plan, rows: dict[str, list[Rows]]) -> None:
+    def __init__(self, plan: Plan, rows: dict[str, list[Rows]], sizes: pa.Table | None) -> None:
         self.plan = plan
         self._rows = rows
+        self._sizes = sizes
 
     def counts(self) -> Counts:
         """One vector for each measurement of the config."""
@@ -46,34 +46,44 @@ class Tabulated:
         """For each tabulation, how many rows of its universe fit none of its cells."""
         return {t.name: cells.unclassified(t, self._rows[t.name]) for t in self.plan.tabulations}
 
+    def beyond(self) -> dict[str, tuple[int, int]]:
+        """For each person tabulation, how many persons its universe has and how many are beyond the threshold."""
+        if self._sizes is None:
+            return {}
+        sizes = self._sizes.to_pylist()[0]
+        numbers = {
+            u: (sizes[f"total{i}"] or 0, sizes[f"beyond{i}"] or 0) for i, u in enumerate(self.plan.universes)
+        }
+        return {t.name: numbers[self.plan.universe(t)] for t in self.plan.person_tabulations}
+
 
 def tabulate_tables(
-    tables: Tables, config: Config, engine: Engine, *, truncate: bool = True, progress: Progress | None = None
+    tables: Tables, config: Config, engine: Engine, *, truncate: bool = True, progress: Progress = silent
 ) -> Tabulated:
     """Count every tabulation of a config over canonical tables."""
-    report = progress or (lambda stage, done: None)
     plan = Plan(config)
     rows: dict[str, list[Rows]] = {t.name: [] for t in plan.tabulations}
     if not plan.tabulations:
-        return Tabulated(plan, rows)
-    report("grouping persons, units and geography by household", 0.0)
+        return Tabulated(plan, rows, None)
+    progress("grouping persons, units and geography by household", 0.0)
     with engine.materialized(households(tables, plan)) as table:
-        report("counting households", 0.6)
+        progress("counting households", 0.6)
         by_unit = engine.fetch(_by_unit(table, plan))
+        sizes = engine.fetch(truncation.sizes(table, plan)) if plan.universes else None
         for tabulation in plan.tabulations:
             if not tabulation.counts_persons:
                 rows[tabulation.name].append(_unit_rows(by_unit, plan))
             elif tabulation in plan.narrow:
                 rows[tabulation.name].append(_kind_rows(by_unit, plan))
-        report("counting persons by their own race", 0.7)
+        progress("counting persons by their own race", 0.7)
         for tabulation in plan.wide:
             rows[tabulation.name].append(_wide_rows(engine, tables, table, plan, tabulation))
         if truncate and plan.universes:
-            report("truncating large households", 0.9)
+            progress("truncating large households", 0.9)
             for tabulation, part in _dropped_rows(engine, tables, table, plan):
                 rows[tabulation.name].append(part)
-    report("counted", 1.0)
-    return Tabulated(plan, rows)
+    progress("counted", 1.0)
+    return Tabulated(plan, rows, sizes)
 
 
 def _by_unit(table, plan: Plan):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202

@@ -34,6 +34,16 @@ def size_of(table: Table, plan: Plan, universe: Universe) -> ibis.expr.types.Int
     return total
 
 
+def sizes(households: Table, plan: Plan) -> Table:
+    """One row: for each universe, its persons before truncation (total0, …) and those beyond τ (beyond0, …)."""
+    columns = {}
+    for i, universe in enumerate(plan.universes):
+        size = size_of(households, plan, universe)
+        columns[f"total{i}"] = size.sum().cast("int64")
+        columns[f"beyond{i}"] = ibis.greatest(size - universe.tau, 0).sum().cast("int64")
+    return households.aggregate(**columns)
+
+
 def universe_of(persons: Table, universe: Universe) -> Table:
     """The persons who pass a universe's filter."""
     return persons.filter([persons[column].isin(sorted(codes)) for column, codes in universe.persons.terms])

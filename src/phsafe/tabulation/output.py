@@ -7,31 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from phsafe.config import Config
-from phsafe.engine import EngineOptions, open_engine
 from phsafe.files import check_absent, new_folder, write_table
 from phsafe.grid import Counts, output_frame
-from phsafe.source import DataSource, load
-from phsafe.tabulation.run import Progress, tabulate_tables
 
 NOT_PRIVATE = (
     "NOT PRIVATE: these are exact counts of confidential records, without noise. "
     "Do not publish them and do not share them with anyone who may not see the records.\n"
 )
-
-
-def exact_counts(
-    config: Config,
-    data: DataSource,
-    *,
-    truncate: bool = True,
-    options: EngineOptions | None = None,
-    progress: Progress | None = None,
-) -> Counts:
-    """The exact counts of every measurement of a config. Not private."""
-    with open_engine(options) as engine:
-        return tabulate_tables(
-            load(data, engine), config, engine, truncate=truncate, progress=progress
-        ).counts()
 
 
 def tidy(config: Config, counts: Counts) -> pl.DataFrame:

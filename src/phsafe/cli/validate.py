@@ -1,0 +1,60 @@
+"""`phsafe validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from phsafe.cli import arguments as arg
+
+
+def validate(
+    config: arg.ConfigPath,
+    data: arg.DataPath,
+    allow_unclassified: arg.AllowUnclassified = False,
+    examples: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write keys of offending records to a new file, for its owner only."
+        ),
+    ] = None,
+    json: arg.Json = False,
+    engine: arg.EngineChoice = "duckdb",
+    threads: arg.Threads = None,
+    memory_limit: arg.MemoryLimit = None,
+    temp_dir: arg.TempDir = None,
+) -> None:
+    """Check every rule of the input. [bold red]NOT PRIVATE[/]: counts of records that break a rule."""
+    from phsafe import exact
+    from phsafe.cli.console import note, out, progress_bar, warn
+    from phsafe.config import Config
+    from phsafe.engine import open_engine
+    from phsafe.errors import Reasons
+    from phsafe.source import check_readable, load
+    from phsafe.validation import NOT_PRIVATE, offenders, validate_tables
+    from phsafe.validation.report import as_table, summary, write_examples
+
+    options = arg.engine_options(engine, threads, memory_limit, temp_dir)
+    reasons = Reasons()
+    loaded = reasons.check(Config.load, config)
+    reasons.check(check_readable, data)
+    reasons.settle()
+    assert loaded is not None
+    warn(NOT_PRIVATE)
+    with open_engine(options) as opened, progress_bar("validate") as progress:
+        tables = load(data, opened)
+        report = validate_tables(
+            tables, loaded, opened, allow_unclassified=allow_unclassified, progress=progress
+        )
+        if examples is not None and report.findings:
+            number = write_examples(examples, offenders(tables, opened, limit=arg.MAX_EXAMPLES))
+            note(f"Wrote {number} keys of offending records to {examples} (confidential, owner only).")
+    if json:
+        typer.echo(exact.dumps(report.to_dict()))
+    else:
+        if report.findings:
+            out.print(as_table(report))
+        out.print(summary(report), markup=False)
+    raise typer.Exit(0 if report.ok else 1)

@@ -1,0 +1,50 @@
+"""From a data source to exact counts: open an engine, read, validate, tabulate. What tabulate and release share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from phsafe.config import Config
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.errors import DataError
+from phsafe.grid import Counts
+from phsafe.progress import Progress, part, silent
+from phsafe.source import DataSource, load
+from phsafe.tabulation import tabulate_tables
+from phsafe.validation import validate_tables
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to count. All but the first say something about the data, so a release keeps them in the ledger only."""
+
+    truncate: bool = True
+    allow_unclassified: bool = False
+    skip_validation: bool = False
+
+
+def count(
+    config: Config,
+    data: DataSource,
+    settings: Settings,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> Counts:
+    """The exact counts of every measurement of a config. Not private.
+
+    An input that breaks a rule is refused without a word about how: `phsafe validate` is for those who may know.
+    """
+    with open_engine(options) as engine:
+        tables = load(data, engine)
+        if not settings.skip_validation:
+            report = validate_tables(
+                tables, config, engine,
+                allow_unclassified=settings.allow_unclassified, progress=part(progress, 0.0, 0.5),
+            )  # fmt: skip
+            if not report.ok:
+                raise DataError("the input did not pass validation; phsafe validate says what is wrong")
+        begin = 0.0 if settings.skip_validation else 0.5
+        counted = tabulate_tables(
+            tables, config, engine, truncate=settings.truncate, progress=part(progress, begin, 1.0)
+        )
+    return counted.counts()

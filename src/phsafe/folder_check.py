@@ -1,0 +1,93 @@
+"""`phsafe check`: whether a folder is a whole, untouched release of its own config."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from phsafe import grid
+from phsafe.errors import PHSafeError
+from phsafe.files import table_path
+from phsafe.folder import MANIFEST, Release, hash_file, statement
+from phsafe.privacy.accountant import NoiseOf, noise_by_level, plan
+from phsafe.spec import Derived, Tabulation
+
+#: Variances are printed as shortest floats; both sides compute the same one, and a sum may differ in the last bit.
+RELATIVE = 1e-12
+
+
+def problems(release: Release) -> list[str]:
+    """Everything that is wrong with a release folder; an empty list if nothing is."""
+    return [*_file_problems(release), *_manifest_problems(release), *_table_problems(release)]
+
+
+def _file_problems(release: Release) -> Iterator[str]:
+    expected = {str(table_path(output)) for output, _ in release.config.outputs()}
+    found = set()
+    for root, _, names in os.walk(release.path):
+        found |= {str((Path(root) / name).relative_to(release.path)) for name in names}
+    for name in sorted(expected - found):
+        yield f"{name} is missing"
+    extra = len(found - expected - {MANIFEST})
+    if extra:
+        yield f"{extra} files do not belong to a release"
+    hashes = release.manifest.get("files")
+    if not isinstance(hashes, dict) or set(hashes) != expected:
+        yield "the manifest does not list exactly the files of its config"
+        return
+    for name in sorted(expected & found):
+        if hash_file(release.path / name) != hashes[name]:
+            yield f"{name} was changed: its hash is not the manifest's"
+
+
+def _manifest_problems(release: Release) -> Iterator[str]:
+    account = plan(release.config)
+    stated = release.manifest.get("privacy")
+    if not isinstance(stated, dict):
+        yield "the manifest has no privacy statement"
+        return
+    for name, value in statement(account, release.config).items():
+        given = stated.get(name)
+        if given != value and not (isinstance(value, float) and _close(given, value)):
+            yield f"the privacy statement's {name} is not what the config gives"
+
+
+def _table_problems(release: Release) -> Iterator[str]:
+    noise = noise_by_level(plan(release.config))
+    for output, _ in release.config.outputs():
+        if not (release.path / table_path(output)).is_file():
+            continue
+        try:
+            frame = release.measurements(output.name)
+        except PHSafeError as error:
+            yield from error.reasons
+            continue
+        yield from _rows_problems(release, output, frame, noise)
+
+
+def _rows_problems(
+    release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: NoiseOf
+) -> Iterator[str]:
+    file = table_path(output)
+    expected = grid.noise_frame(release.config, output, noise)
+    keys = list(grid.KEYS)
+    if not frame.select(keys).equals(expected.select(keys)):
+        yield f"{file}: the rows are not the grid of the config, in its order"
+        return
+    if frame["COUNT"].null_count():
+        yield f"{file}: COUNT holds something else than whole numbers"
+    if not frame["NOISE_DISTRIBUTION"].equals(expected["NOISE_DISTRIBUTION"]):
+        yield f"{file}: NOISE_DISTRIBUTION is not what the config gives"
+    variance, right = frame["VARIANCE"], expected["VARIANCE"]
+    if variance.null_count() or not ((variance - right).abs() <= RELATIVE * right).all():
+        yield f"{file}: VARIANCE is not what the config gives"
+
+
+def _close(given: object, value: float) -> bool:
+    try:
+        return abs(float(given) - value) <= RELATIVE * abs(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False

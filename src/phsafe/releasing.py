@@ -1,0 +1,153 @@
+"""The one place where exact counts meet noise: validate, tabulate, charge, add noise once, derive, check, write.
+
+Exact counts stay in memory. The whole loss is on the ledger's disk before any noise is drawn (claim C12); whatever
+goes wrong afterwards, it stays charged. The folder gets its name only after it has passed its own check.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from phsafe import grid
+from phsafe.config import Config
+from phsafe.counting import Settings, count
+from phsafe.engine import EngineOptions
+from phsafe.errors import OutputError, PHSafeError, Reasons
+from phsafe.exact import text
+from phsafe.files import check_absent, new_folder, write_table
+from phsafe.folder import Release, hash_file, manifest_of, write_manifest
+from phsafe.folder_check import problems
+from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
+from phsafe.privacy.ledger import Ledger
+from phsafe.privacy.mechanism import Session, open_session
+from phsafe.progress import Progress, part, silent
+from phsafe.source import DataSource, check_readable
+from phsafe.source.fingerprint import fingerprint_chunks
+
+#: Bytes that a row of a release takes at most, twice over, for the check of free disk.
+ROW_BYTES = 200
+#: Parts of a release whose versions are worth knowing when somebody reproduces it.
+PARTS = ("phsafe", "opendp")
+
+
+def release_tables(
+    config: Config,
+    data: DataSource,
+    out: Path,
+    ledger_path: Path,
+    settings: Settings,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> tuple[Release, Ledger]:
+    """Make a release, or raise a `PHSafeError` that says why not and whether it was charged."""
+    account, ledger = _prepare(config, data, out, ledger_path)
+    counts = count(config, data, settings, options, part(progress, 0.0, 0.85))
+    session = open_session(config, counts)
+    release_id = str(uuid.uuid4())
+    progress("charging the ledger", 0.85)
+    fingerprint = None if isinstance(data, Mapping) else ledger.fingerprint(fingerprint_chunks(Path(data)))
+    details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
+    ledger.charge(account.total, release_id, details, fingerprint)
+    with _charged(account):
+        progress("adding noise", 0.9)
+        noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
+        progress("writing and checking", 0.95)
+        _write(config, account_of(config, session.made), noisy, release_id, out)
+    progress("released", 1.0)
+    return Release.read(out, config.catalog), ledger
+
+
+def default_ledger(data: DataSource) -> Path:
+    """The ledger of a population whose data lie in a folder: beside that folder, under its name."""
+    if isinstance(data, Mapping):
+        raise PHSafeError("frames in memory have no place for a ledger beside them; name one with ledger=")
+    folder = Path(data).absolute()
+    return folder.parent / f"{folder.name}.ledger"
+
+
+def _prepare(config: Config, data: DataSource, out: Path, ledger_path: Path) -> tuple[Account, Ledger]:
+    """All that can be checked before the work, every problem at once."""
+    if not config.measurements():
+        raise PHSafeError(
+            "every budget of the config is 0, so there is nothing to release; give one at least"
+        )
+    reasons = Reasons()
+    account = reasons.check(plan, config)
+    reasons.check(check_readable, data)
+    reasons.check(check_absent, out)
+    reasons.check(_check_room, config, out)
+    reasons.settle()
+    assert account is not None
+    ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
+    ledger.check(account.total)
+    return account, ledger
+
+
+def _check_room(config: Config, out: Path) -> None:
+    rows = sum(
+        len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels
+    )
+    parent = out.absolute().parent
+    if parent.is_dir() and shutil.disk_usage(parent).free < rows * ROW_BYTES:
+        raise OutputError(
+            f"{out}: expected room for {rows * ROW_BYTES} bytes on that disk, got less; free some"
+        )
+
+
+def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str], list[int]]]:
+    """Every measurement of the plan, once."""
+    for m in config.measurements():
+        yield (m.tabulation.name, m.level.key), session.measure(m)
+
+
+def _write(config: Config, account: Account, noisy: grid.Counts, release_id: str, out: Path) -> None:
+    noise = noise_by_level(account)
+    with new_folder(out, private=False) as folder:
+        files = {}
+        for output, _ in config.outputs():
+            counted = grid.output_frame(config, output, noisy)
+            spread = grid.noise_frame(config, output, noise)
+            frame = counted.with_columns(
+                spread["NOISE_DISTRIBUTION"],
+                VARIANCE=spread["VARIANCE"].map_elements(repr, return_dtype=pl.String),
+            )
+            path = write_table(folder, config.catalog, output, frame)
+            files[str(path)] = hash_file(folder / path)
+        versions = {part: version(part) for part in PARTS}
+        write_manifest(folder, manifest_of(config, account, release_id, files, versions))
+        found = problems(Release.read(folder, config.catalog))
+        if found:
+            raise OutputError(
+                [f"{out}: the release did not pass its own check: {problem}" for problem in found]
+            )
+
+
+@contextmanager
+def _charged(account: Account) -> Iterator[None]:
+    """Say with every problem after the charge that the loss stays charged."""
+    stays = (
+        f"the loss of {text(account.total.unbounded)} was charged before noise was drawn and stays charged"
+    )
+    try:
+        yield
+    except PHSafeError as error:
+        raise PHSafeError([*error.reasons, stays]) from None
+    except KeyboardInterrupt:
+        raise PHSafeError(["stopped", stays]) from None
+
+
+def _plain(document: Any) -> Any:  # noqa: ANN401
+    """A config as the ledger keeps it: numbers as texts with all their digits."""
+    if isinstance(document, dict):
+        return {key: _plain(value) for key, value in document.items()}
+    return document if isinstance(document, str | int | list) else text(document)

@@ -1,0 +1,49 @@
+"""Rules on one column of one row: values present and in their domains, and the few that look at two columns."""
+
+from __future__ import annotations
+
+from ibis.expr.types import BooleanValue, Table
+
+from phsafe.schema import UNITS, Column, Digits, Layout
+from phsafe.validation.rules import Rule
+
+
+def column_rules(layout: Layout, table: Table) -> list[Rule]:
+    """The rules of a layout for the columns that a table has."""
+    present = [column for column in layout.columns if column.name in table.columns]
+    rules = [_missing(layout, column) for column in present] + [_domain(layout, column) for column in present]
+    if layout is UNITS:
+        rules += [_householder(name, nobody) for name, nobody in (("HHRACE", "00"), ("HHSPAN", 0))]
+    return rules
+
+
+def _missing(layout: Layout, column: Column) -> Rule:
+    name = "a whole number is given" if column.is_integer else "a value is given"
+    return Rule(name, "error", layout.name, column.name, lambda t: t[column.name].isnull())
+
+
+def _domain(layout: Layout, column: Column) -> Rule:
+    return Rule(
+        "the value is in its domain", "error", layout.name, column.name, lambda t: ~_in_domain(t, column)
+    )
+
+
+def _in_domain(table: Table, column: Column) -> BooleanValue:
+    values, domain = table[column.name], column.domain
+    if isinstance(domain, Digits):
+        return values.re_search(f"^[0-9]{{{domain.width}}}$")
+    if isinstance(domain, range):
+        return values.between(domain.start, domain.stop - 1)
+    return values.isin(list(domain))
+
+
+def occupied(table: Table) -> BooleanValue:
+    """Whether a unit row is an occupied housing unit."""
+    return (table.RTYPE == 2) & (table.HHT != "0")
+
+
+def _householder(column: str, nobody: str | int) -> Rule:
+    return Rule(
+        "an occupied housing unit has its householder's race and ethnicity",
+        "error", "units", column, lambda t: occupied(t) & (t[column] == nobody),
+    )  # fmt: skip

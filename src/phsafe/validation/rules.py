@@ -1,0 +1,66 @@
+"""What a rule is: a condition on one row of some table, and how much it matters.
+
+A rule can count its offenders and, for those who may see them, name their keys; it never sees more of a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ibis.expr.types import BooleanValue, IntegerValue, Table
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule over the rows of a base table (persons, units, geo, or households: one row for each MAFID).
+
+    `breaks` is true for an offending row; `weight` says how many rows of `table` it stands for (default one).
+    """
+
+    name: str
+    severity: Severity
+    table: str
+    column: str
+    breaks: Callable[[Table], BooleanValue]
+    weight: Callable[[Table], IntegerValue] | None = None
+
+    def count(self, base: Table) -> IntegerValue:
+        """How many rows break the rule."""
+        broken = self.breaks(base).fill_null(False)
+        amount = self.weight(base) if self.weight else 1
+        return broken.ifelse(amount, 0).cast("int64").sum().fill_null(0).cast("int64")
+
+    def offenders(self, base: Table) -> Table:
+        """The keys of the offending rows."""
+        return base.filter(self.breaks(base).fill_null(False)).select("MAFID")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that some rows break. `text` says it in words; no value of a record is ever part of it."""
+
+    severity: Severity
+    rule: str
+    table: str
+    column: str
+    rows: int
+    share: float | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """The finding for machines."""
+        share = {} if self.share is None else {"share": self.share}
+        return {
+            "severity": self.severity, "rule": self.rule, "table": self.table, "column": self.column,
+            "rows": self.rows, **share,
+        }  # fmt: skip
+
+
+def counts_of(base: Table, rules: Sequence[Rule]) -> Table:
+    """One row with the number of offenders of each rule, r0, r1, …, in one pass; and the number of rows, n."""
+    return base.aggregate(
+        n=base.count().cast("int64"), **{f"r{i}": rule.count(base) for i, rule in enumerate(rules)}
+    )
