@@ -1,0 +1,89 @@
+"""MOE targets to budgets and back: six decimal places, half-even, as in 2020, for both privacy definitions."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from phsafe.config import Config
+from phsafe.errors import PHSafeError
+from phsafe.privacy import sensitivity
+from phsafe.privacy.margins import PLACES, Z, rho_for_moe
+
+if TYPE_CHECKING:
+    from phsafe.privacy.sensitivity import Definition, Mode
+
+_WIDE = Context(prec=60)
+LN_10 = _WIDE.ln(Decimal(10))
+#: Targets outside this range ask for no noise at all, or for nothing but noise.
+LEAST_TARGET, MOST_TARGET = Decimal("0.01"), Decimal(10) ** 9
+
+
+def reach(config: Config, tabulation: str) -> Fraction:
+    """What one person can do to a tabulation, as the MOE formulas have it: k in σ² = k/ρ, or Δ₁ in b = Δ₁/ε."""
+    return _reach(config.privacy, config.sensitivity, config.tau.get(tabulation))
+
+
+def _reach(definition: Definition, mode: Mode, tau: int | None) -> Fraction:
+    delta = sensitivity.of(tau, mode)
+    return delta.variance_times_rho if definition == "zcdp" else Fraction(delta.l1)
+
+
+def budget_for(config: Config, tabulation: str, target: Decimal) -> Decimal:
+    """The stated budget of a level whose MOE meets the target: ⌊MOE⌋ ≤ target.
+
+    >>> us = Config.load("examples/us.json")
+    >>> budget_for(us, "PH1_num", Decimal(68)), budget_for(us, "PH1_denom", Decimal(500))
+    (Decimal('0.141622'), Decimal('0.000022'))
+    """
+    if not LEAST_TARGET <= target <= MOST_TARGET:
+        raise PHSafeError(f"expected a margin of error from {LEAST_TARGET} to {MOST_TARGET:f}, got {target}")
+    return _budget_for(config.privacy, reach(config, tabulation), target)
+
+
+@lru_cache(maxsize=4096)
+def _budget_for(definition: Definition, k: Fraction, target: Decimal) -> Decimal:
+    if definition == "zcdp":
+        return rho_for_moe(Fraction(target), k)
+    width = _WIDE.multiply(LN_10, Decimal(int(k)))
+    budget = _WIDE.divide(width, target).quantize(PLACES, ROUND_HALF_EVEN, _WIDE)
+    met = budget > 0 and _WIDE.divide(width, budget) < math.floor(target) + 1
+    return budget if met else budget + PLACES
+
+
+def target_for(config: Config, tabulation: str, budget: Decimal) -> Decimal:
+    """The roundest MOE target that gives back a budget of six places; for another budget, its MOE.
+
+    Many targets round to one small budget (488 to 502 all give 0.000022); 500 is what a person would have said.
+
+    >>> us = Config.load("examples/us.json")
+    >>> target_for(us, "PH1_denom", Decimal("0.000022")), target_for(us, "PH3", Decimal("0.662976"))
+    (Decimal('500'), Decimal('20'))
+    """
+    return _target_for(config.privacy, reach(config, tabulation), budget)
+
+
+@lru_cache(maxsize=4096)
+def _target_for(definition: Definition, k: Fraction, budget: Decimal) -> Decimal:
+    def target(b: Decimal) -> Decimal:
+        if definition == "puredp":
+            return _WIDE.divide(_WIDE.multiply(LN_10, Decimal(int(k))), b)
+        square = Z**2 * k / Fraction(b)
+        return _WIDE.sqrt(_WIDE.divide(Decimal(square.numerator), Decimal(square.denominator)))
+
+    middle, half = target(budget), PLACES / 2
+    low, high = target(budget + half), target(max(budget - half, PLACES / 1000))
+    top = middle.adjusted() + 1
+    for exponent in range(top, top - 12, -1):
+        step = Decimal(1).scaleb(exponent)
+        for guess in (
+            _WIDE.multiply((middle / step).to_integral_value(r), step)
+            for r in (ROUND_HALF_EVEN, "ROUND_FLOOR", "ROUND_CEILING")
+        ):
+            inside = low <= guess <= high and LEAST_TARGET <= guess <= MOST_TARGET
+            if inside and _budget_for(definition, k, guess) == budget:
+                return Decimal(f"{guess.normalize(_WIDE):f}")
+    return min(max(Decimal(f"{middle:.6g}"), LEAST_TARGET), MOST_TARGET)
