@@ -62,7 +62,7 @@ def tabulate(
 
     >>> counts = tabulate("examples/us.json", "tests/data/small")
     >>> counts.filter(TABULATION="PH1_denom", REGION_TYPE="USA", ITERATION_CODE="*")["COUNT"].item()
-    351
+    374
     """
     loaded = Config.load(config, catalog)
     settings = Settings(truncate, allow_unclassified, skip_validation)
