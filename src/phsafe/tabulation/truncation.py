@@ -46,7 +46,8 @@ def sizes(households: Table, plan: Plan) -> Table:
 
 def universe_of(persons: Table, universe: Universe) -> Table:
     """The persons who pass a universe's filter."""
-    return persons.filter([persons[column].isin(sorted(codes)) for column, codes in universe.persons.terms])
+    passes = [persons[column].isin(sorted(codes)) for column, codes in universe.persons.terms]
+    return persons.filter(passes) if passes else persons
 
 
 def oversized(households: Table, plan: Plan) -> Table:
