@@ -25,7 +25,8 @@ SPACED_TO = 19
 
 def _tent(centre: float, width: float) -> Floats:
     """Weights that fall off in a straight line from the centre to nothing at `width` years from it."""
-    return np.maximum(0.0, width - np.abs(AGES - centre))
+    odds: Floats = np.maximum(0.0, width - np.abs(AGES - centre))
+    return odds
 
 
 def _births(parent: int) -> Floats:
@@ -37,7 +38,7 @@ def _births(parent: int) -> Floats:
 
 def _child(parent: int) -> Floats:
     """Children at home: nearly all to 17, fewer each year from then on."""
-    odds = _births(parent) * bent_line(AGES, (0, 17, 20, 25, 35, 60), (1.0, 1.0, 0.5, 0.25, 0.09, 0.05))
+    odds = _births(parent) * bent_line(AGES, (0, 17, 23, 26, 35, 60), (1.6, 0.9, 0.8, 0.4, 0.1, 0.05))
     if odds.sum() == 0:  # very old or very young parents: the nearest age that there can be
         odds[max(0, min(parent - YOUNGEST_PARENT, 60))] = 1.0
     return odds
@@ -77,7 +78,7 @@ def _anyone(oldest: int, children: float) -> Callable[[int], Floats]:
     return lambda _: np.where(AGES <= oldest, odds, 0.0)
 
 
-#: Who is fitted to whom is said in `phsafe.synth.people`; START stands for the spouse or partner.
+#: Who is fitted to whom is said in `phsafe.synth.members`; START stands for the spouse or partner.
 RULES: dict[Role, Callable[[int], Floats]] = {
     Role.CHILD: _child,
     Role.CHILD_IN_LAW: _near(7, 18),
@@ -102,13 +103,14 @@ def _by_role() -> Table:
 
 @cache
 def _of_householders() -> Table:
-    """Even within a band, but few householders under 20 and ever fewer above 80."""
-    slope = bent_line(AGES, (16, 18, 21, 24, 25, 80, 90, 100, 105), (0.03, 0.2, 1, 1.3, 1, 1, 0.4, 0.04, 0))
+    """Nearly even within a band, but few householders under 20 and ever fewer above 65."""
+    knots = (16, 18, 21, 24, 25, 65, 66, 74, 75, 90, 98, 105)
+    slope = bent_line(AGES, knots, (0.03, 0.2, 1, 1.3, 1, 1, 1, 0.7, 1, 0.3, 0.05, 0))
     return Table([np.where((first <= AGES) & (last >= AGES), slope, 0.0) for first, last in AGE_BANDS])
 
 
-#: Years between brothers and sisters: 0 (twins) to 6.
-_SPACING = Table([1.5, 12.0, 32.0, 28.0, 15.0, 7.0, 4.5])
+#: Years between brothers and sisters, 0 (twins) to 6: in most households, and in large ones.
+_SPACING = Table([[1.5, 12.0, 32.0, 28.0, 15.0, 7.0, 4.5], [3.0, 32.0, 45.0, 15.0, 4.0, 1.0, 0.0]])
 
 
 def householder(band: Bytes, u: Words) -> Bytes:
@@ -122,8 +124,10 @@ def fitting(role: AnyArray | int, other: AnyArray, u: Words) -> Bytes:
     return _by_role().draw(row, u)
 
 
-def of_child(parent: Bytes, eldest: Bytes, first: AnyArray, u: Words, spacing: Words) -> Bytes:
+def of_child(
+    parent: Bytes, eldest: Bytes, first: AnyArray, large: AnyArray, u: Words, spacing: Words
+) -> Bytes:
     """The age of one more child: next above the eldest so far while that fits, else any age that fits."""
-    spaced = eldest + _SPACING.draw(0, spacing)
+    spaced = eldest + _SPACING.draw(large, spacing)
     fits = ~first & (spaced <= SPACED_TO) & (spaced + YOUNGEST_PARENT <= parent)
     return np.where(fits, spaced, fitting(int(Role.CHILD), parent, u)).astype(np.uint8)

@@ -1,6 +1,6 @@
 """The households of a state as a table of cells, fitted to the state's profile.
 
-A cell is a combination of group (race and ethnicity of the householder), kind, tenure, size class and age
+A cell is a combination of group (race and ethnicity of the householder), kind, size class, tenure and age
 band. The national seed says how these hang together; iterative proportional fitting (Deming and Stephan
 1940) then scales it until every margin is the state's, which keeps the odds ratios of the seed.
 """
@@ -16,7 +16,8 @@ from phsafe.synth import kinds as k
 from phsafe.synth.draws import Bytes, Floats, Ints
 from phsafe.synth.profile import RACES, SIZES, TENURES, Profile
 
-ROUNDS = 60
+#: Enough for every margin of every state to hold to a thousandth of its value.
+ROUNDS = 20
 #: Cumulative shares are whole numbers of 2**-40: times a chunk of households they still fit 64 bits.
 SCALE_BITS = 40
 
@@ -27,17 +28,17 @@ class Seed:
 
     group: Bytes
     kind: Bytes
-    tenure: Bytes
     size: Bytes
+    tenure: Bytes
     age: Bytes
     odds: Floats
 
 
 @cache
 def seed() -> Seed:
-    """The cells in an order that keeps rare groups, then rare kinds, together (see `Cells.allot`)."""
-    shape = (k.GROUPS, len(k.KINDS), 4, 9, len(k.AGE_BANDS))
-    group, kind, tenure, size, age = (axis.ravel().astype(np.uint8) for axis in np.indices(shape))
+    """The cells in an order that keeps rare groups, then rare kinds, then rare sizes together (see `Cells.allot`)."""
+    shape = (k.GROUPS, len(k.KINDS), 9, 4, len(k.AGE_BANDS))
+    group, kind, size, tenure, age = (axis.ravel().astype(np.uint8) for axis in np.indices(shape))
     style = [kind_.style for kind_ in k.KINDS]
     more = np.ones((k.GROUPS, 9))
     for people in range(1, 9):  # repeated multiplication: powers may differ between machines
@@ -57,7 +58,7 @@ def seed() -> Seed:
     ):
         odds *= factor
     keep = odds > 0
-    return Seed(*(trait[keep] for trait in (group, kind, tenure, size, age, odds)))
+    return Seed(*(trait[keep] for trait in (group, kind, size, tenure, age, odds)))
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,16 @@ def fit(profile: Profile) -> Cells:
         (cells.size, [*(profile[name] for name in SIZES[:7]), large, profile["SIZE_11_UP"]]),
         (cells.kind, [profile[f"HHT_{kind.hht}"] * kind.share / 100 for kind in k.KINDS]),
     ]
+    targets = [
+        (category.astype(np.intp), np.array(shares) / np.cumsum(shares)[-1]) for category, shares in margins
+    ]
     weight = cells.odds.copy()
     for _ in range(ROUNDS):
-        for category, shares in margins:
+        for category, target in targets:
             # bincount and cumsum add in the order of the cells, so the sums are the same on every machine.
-            made = np.bincount(category, weight, len(shares))
-            target = np.array(shares) / np.cumsum(shares)[-1]
+            made = np.bincount(category, weight, len(target))
             weight *= np.divide(target, made, out=np.zeros_like(made), where=made > 0)[category]
     sums = np.cumsum(weight)
     edges = np.floor(sums / sums[-1] * float(1 << SCALE_BITS)).astype(np.int64)
-    return Cells(edges, np.bincount(cells.group, weight, k.GROUPS))
+    groups = np.bincount(cells.group, weight, k.GROUPS).astype(np.float64)
+    return Cells(edges, groups)

@@ -31,11 +31,10 @@ class Bits:
         """`n` words of 64 random bits."""
         return np.asarray(self._philox.random_raw(n), dtype="<u8")
 
-    def words(self, n: int) -> tuple[Words, Words, Words, Words]:
+    def words(self, n: int) -> list[Words]:
         """Four columns of `n` numbers of 16 random bits."""
         columns = self.raw(n).view("<u2").reshape(n, 4)
-        a, b, c, d = (np.ascontiguousarray(columns[:, i]) for i in range(4))
-        return a, b, c, d
+        return [np.ascontiguousarray(columns[:, i]) for i in range(4)]
 
     def shuffled(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The values in a random order."""

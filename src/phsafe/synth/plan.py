@@ -102,11 +102,11 @@ def _chunks(profile: Profile, households: int, seed: int, mafid: int) -> list[Ch
     chunks = []
     position = 0
     for number in range(pieces):
-        counts = [
+        here, empty, others = (
             total * (number + 1) // pieces - total * number // pieces
             for total in (households, vacant, quarters)
-        ]
-        chunk = Chunk(seed, profile.state, number, *counts, position, mafid + position)
+        )
+        chunk = Chunk(seed, profile.state, number, here, empty, others, position, mafid + position)
         chunks.append(chunk)
         position += chunk.units
     return chunks

@@ -55,6 +55,7 @@ def profiles() -> Mapping[str, Profile]:
     return {**states, PUERTO_RICO: _puerto_rico(_together(list(states.values())))}
 
 
+@cache
 def nation() -> Profile:
     """The 50 states and the District of Columbia together."""
     return _together([profile for code, profile in profiles().items() if code != PUERTO_RICO])
@@ -73,8 +74,8 @@ def _together(states: Sequence[Profile]) -> Profile:
 
 
 def _profile(row: Mapping[str, str]) -> Profile:
-    names = ("VACANT_PCT", *SIZES, "SIZE_11_UP", *TENURES, *TYPES, *RACES)
-    names += ("HH_HISPANIC", "HH_WHITE_NOT_HISPANIC")
+    ethnicity = ("HH_HISPANIC", "HH_WHITE_NOT_HISPANIC")
+    names = ("VACANT_PCT", *SIZES, "SIZE_11_UP", *TENURES, *TYPES, *RACES, *ethnicity)
     size_e4 = int(Decimal(row["PERSONS_PER_HOUSEHOLD"]) * 10**4)
     return Profile(
         row["STATE"], int(row["POPULATION_2020"]), size_e4, {name: float(row[name]) for name in names}

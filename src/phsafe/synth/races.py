@@ -14,7 +14,7 @@ import numpy as np
 from phsafe.schema import MAJOR_RACES
 from phsafe.schema import RACES as CODES
 from phsafe.synth import kinds as k
-from phsafe.synth.draws import AnyArray, Bytes, Floats, Table, Words
+from phsafe.synth.draws import Bytes, Floats, Table, Words
 from phsafe.synth.profile import RACES, Profile
 
 #: Closeness to the householder, as a row of the tables.
@@ -28,8 +28,8 @@ CLOSENESS[[25, 26, 27, 28, 29, 30, 31, 33]] = KIN
 #: Percent who have the householder's group for that reason alone, by group (see `kinds.GROUP_SHARES`).
 SAME = {
     SELF: (100,) * k.GROUPS,
-    PARTNER: (92, 55, 85, 50, 65, 55, 80, 50, 75, 50, 50, 72, 45, 62),
-    KIN: (96, 78, 93, 75, 88, 80, 93, 70, 92, 80, 75, 88, 75, 78),
+    PARTNER: (92, 68, 87, 50, 78, 60, 80, 50, 80, 60, 50, 82, 45, 62),
+    KIN: (95, 88, 95, 75, 95, 85, 93, 70, 95, 85, 75, 95, 75, 78),
     STRANGER: (55,) * k.GROUPS,
 }
 #: Odds of the same ethnicity among those who differ.
@@ -37,7 +37,7 @@ SAME_ETHNICITY = {SELF: 1.0, PARTNER: 6.0, KIN: 12.0, STRANGER: 2.0}
 #: Out of 65,536 children of parents of different races: given as both races; else one parent's.
 BOTH_RACES = 30_000
 #: Out of 65,536 children of one Hispanic parent: Hispanic.
-HISPANIC_CHILD = 52_000
+HISPANIC_CHILD = 46_000
 
 #: Codes of two or more races in the nation, in percent, not Hispanic and Hispanic; the others share the rest.
 COMMON_CODES = {
@@ -83,7 +83,7 @@ class Races:
         """A race code in the group: the single race, or a combination that is common in the state."""
         race = group >> 1
         many = race == k.TWO_OR_MORE
-        codes = race + 1
+        codes: Bytes = race + np.uint8(1)
         codes[many] = 7 + self._codes.draw(group[many] & 1, u[many])
         return codes
 
@@ -92,11 +92,10 @@ def of_children(first: Bytes, second: Bytes, u: Words) -> Bytes:
     """Race codes of children of two parents: both parents' races together, or one parent's."""
     both = CODE_OF_MASK[MASKS[first] | MASKS[second]]
     one = np.where(u & 1, first, second)
-    result: Bytes = np.where(u < BOTH_RACES, both, one).astype(np.uint8)
-    return result
+    return np.where(u < BOTH_RACES, both, one).astype(np.uint8)
 
 
-def ethnicity_of_children(first: AnyArray, second: AnyArray, u: Words) -> AnyArray:
+def ethnicity_of_children(first: Bytes, second: Bytes, u: Words) -> Bytes:
     """Hispanic (2) or not (1), of children of two parents: most with one Hispanic parent are Hispanic."""
     return np.where(first == second, first, np.where(u < HISPANIC_CHILD, 2, 1)).astype(np.uint8)
 

@@ -6,6 +6,7 @@ impossible sets out by construction: at most two parents, a child-in-law only af
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 from functools import cache
 
@@ -68,7 +69,7 @@ NONRELATIVES = {
     Role.ROOMMATE: (80, 75, 60, 55, 52, 50, 45),
     Role.OTHER_NONRELATIVE: (20, 24, 38, 44, 46, 48, 54),
 }
-ODDS = {
+ODDS: dict[Members, Mapping[Role, tuple[float, ...]]] = {
     Members.MARRIED: MARRIED,
     Members.COHABITING_FAMILY: COHABITING,
     Members.FAMILY: UNMARRIED,
@@ -86,7 +87,7 @@ AGAIN = {Role.GRANDCHILD: 6.0, Role.SIBLING: 4.0, Role.OTHER_RELATIVE: 6.0}
 #: Households from this size on are large, and hold several generations more often, by this factor (tuned so
 #: that the share with more than six people under 18 is the nation's).
 LARGE_FROM = 7
-LARGE_FACTOR = 4.0
+LARGE_FACTOR = 1.22
 
 
 @cache

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from phsafe.errors import PHSafeError
 from phsafe.files import check_absent, new_folder
-from phsafe.synth.people import Tables, compose
+from phsafe.synth.chunk import Tables, compose
 from phsafe.synth.plan import Chunk, parse_states, plan
 
 #: Marks a folder as safe to show: what may see single records may see these.

@@ -11,14 +11,15 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from phsafe.schema import LAYOUTS, Layout
 from phsafe.synth import places
+from phsafe.synth.chunk import Tables
 from phsafe.synth.draws import AnyArray
-from phsafe.synth.people import Tables
 
 #: Code lists of the columns whose numbers are indices; a code is its own index where they start at 0.
 CODES = {
@@ -58,12 +59,11 @@ def constants(state: str) -> dict[str, str]:
 def arrow_table(layout: Layout, columns: Mapping[str, AnyArray], state: str) -> pa.Table:
     """The chunk as an Arrow table in the layout's order, texts as dictionaries."""
     fixed = constants(state)
-    rows = len(columns["MAFID"])
+    zeros = pa.array(np.zeros(len(columns["MAFID"]), dtype=np.int8))
     arrays: dict[str, Any] = {}
     for column in layout.columns:
         name = column.name
         if name in fixed:
-            zeros = pa.array(memoryview(bytes(rows)).cast("b"), pa.int8())
             arrays[name] = pa.DictionaryArray.from_arrays(zeros, pa.array([fixed[name]]))
         elif name in _DICTIONARIES:
             arrays[name] = pa.DictionaryArray.from_arrays(pa.array(columns[name]), _DICTIONARIES[name])
