@@ -1,0 +1,155 @@
+"""Worst-case neighbours, many at once: a world is one changed region and one bystander, with noise of its own.
+
+The regions of a level get independent noise, so one run over many worlds is as many independent trials. In each world
+people of a household move from one cell to the other because one of them leaves (and, for bounded neighbours, because
+the one who left joins a second household of the same region): the changes that claims C4 and C5 call the largest.
+
+Both levels list the two regions of a world in opposite orders, so a mechanism that uses one tape of noise for two
+levels adds the same noise to a count that changes and to one that doesn't.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from phsafe.conditions import where
+from phsafe.config import Config
+from phsafe.engine import open_engine
+from phsafe.levels import UNATTRIBUTED, Geography, Level
+from phsafe.source import load
+from phsafe.spec import Catalog, Line, Table, Tabulation
+from phsafe.tabulation.run import tabulate_tables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from phsafe.grid import Counts
+    from phsafe.privacy.sensitivity import Definition, Mode
+
+STATE = "44"
+TAU = 3
+OWNER, RENTER = "1", "3"
+LEVELS = ("tract_*", "place_*")
+#: Outputs of a world: two levels × two regions × two cells.
+WORLD = 8
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two neighbouring populations as exact counts, for a number of worlds, and the claimed loss.
+
+    `values` has one array for each population: worlds × 8, in the order level, region, cell.
+    """
+
+    config: Config
+    bounded: bool
+    counts: tuple[Counts, Counts]
+
+    @property
+    def values(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Each population's counts, one row for each world."""
+        first, second = (by_world({k[1]: v for k, v in counts.items()}) for counts in self.counts)
+        return first, second
+
+
+def by_world(vectors: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Level vectors as worlds × 8."""
+    return np.concatenate([vectors[key].reshape(-1, WORLD // 2) for key in LEVELS], axis=1)
+
+
+def neighbours(
+    worlds: int,
+    definition: Definition,
+    mode: Mode,
+    stated: tuple[str, str],
+    *,
+    units: bool = False,
+    bounded: bool = False,
+) -> Neighbours:
+    """Worst-case neighbours counted by the real engine, under a config with the stated budgets of the two levels."""
+    catalog = _catalog(worlds, units)
+    config = Config.load(
+        {
+            "privacy_budget": {"AUDIT": {k: float(v) for k, v in zip(LEVELS, stated, strict=True)}},
+            "tau": {} if units else {"AUDIT": TAU},
+            "state_filter": [STATE],
+            "privacy_defn": definition,
+            "sensitivity": mode,
+        },
+        catalog,
+    )
+    before, after = (_counts(config, _frames(worlds, bounded, moved)) for moved in (False, True))
+    return Neighbours(config, bounded, (before, after))
+
+
+def _counts(config: Config, frames: dict[str, pa.Table]) -> Counts:
+    with open_engine() as engine:
+        return tabulate_tables(load(frames, engine), config, engine).counts()
+
+
+def _catalog(worlds: int, units: bool) -> Catalog:
+    """A tabulation by tenure, at two levels whose public regions are the worlds'."""
+    tracts = [f"{STATE}{region:06d}" for region in range(2 * worlds)]
+    # The second level lists a world's bystander first.
+    places = [f"{STATE}{region:05d}" for world in range(worlds) for region in (2 * world + 1, 2 * world)]
+    columns = {"tract": "TABTRACTCE", "place": "PLACEFP"}
+    levels = tuple(
+        Level(
+            Geography(key, key, key.upper(), ("TABBLKST", columns[key]), tuple((r, r) for r in regions)),
+            UNATTRIBUTED,
+        )
+        for key, regions in (("tract", tracts), ("place", places))
+    )
+    tabulation = Tabulation(
+        "AUDIT",
+        cells={1: where(TEN=OWNER), 2: where(TEN=RENTER)},
+        persons=None if units else where(RTYPE=3),
+        iterate_by=None,
+    )
+    shell = (Line(1, "Owner occupied"), Line(2, "Renter occupied"))
+    return Catalog((Table("AUDIT", "Audit", "Made-up people", shell, (tabulation,)),), levels)
+
+
+def _frames(worlds: int, bounded: bool, moved: bool) -> dict[str, pa.Table]:
+    """The records of all worlds, before or after the one change in each."""
+    persons: list[tuple[int, int]] = []
+    units: list[tuple[int, str, int]] = []
+    for world in range(worlds):
+        mafid = 100_000_001 + 3 * world
+        tenure = RENTER if moved else OWNER
+        homes = [(mafid, 2 * world, tenure, TAU if moved else TAU + 1)]
+        if bounded:
+            homes.append((mafid + 1, 2 * world, tenure, TAU + 1 if moved else TAU))
+        homes.append((mafid + 2, 2 * world + 1, OWNER, 1))
+        for home, region, kind, people in homes:
+            units.append((home, kind, region))
+            persons += [(home, age) for age in range(30, 30 + people)]
+    people_of, ages = np.array(persons).T
+    homes_of, regions = np.array([(home, region) for home, _, region in units]).T
+    tenures = [tenure for _, tenure, _ in units]
+    constant = {"NPF": 0, "HHSPAN": 1, "HHRACE": "01", "HHT": "1", "HHT2": "01", "CPLT": "1", "FINAL_POP": 1}
+    return {
+        "persons": _table(
+            {"RTYPE": 3, "MAFID": people_of, "QAGE": ages, "CENHISP": 1, "CENRACE": "01", "RELSHIP": "20"}
+        ),
+        "units": _table({"RTYPE": 2, "MAFID": homes_of, "TEN": tenures} | constant),
+        "geo": _table(
+            {
+                "RTYPE": 2,
+                "MAFID": homes_of,
+                "TABBLKST": STATE,
+                "TABTRACTCE": [f"{region:06d}" for region in regions],
+                "PLACEFP": [f"{region:05d}" for region in regions],
+            }
+        ),
+    }
+
+
+def _table(columns: dict[str, object]) -> pa.Table:
+    """A table whose single values are repeated to the length of MAFID."""
+    size = len(columns["MAFID"])  # type: ignore[arg-type]
+    return pa.table({k: [v] * size if isinstance(v, int | str) else list(v) for k, v in columns.items()})  # type: ignore[call-overload]
