@@ -13,13 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("persons", "units", "geo")
-#: Ibis 12 calls a name that DuckDB 2 is about to drop; nothing here can be done about it.
-FOREIGN_WARNING = "ignore:fetch_arrow_table:DeprecationWarning"
 KEYS = ["TABULATION", "REGION_TYPE", "REGION_ID", "ITERATION_CODE", "DATA_CELL"]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("filterwarnings", FOREIGN_WARNING)
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ class Where:
         if names != sorted(set(names)):
             raise ValueError(f"expected every column once, in order, got {', '.join(names)}")
         for name, codes in self.terms:
-            if not isinstance(codes, frozenset):
+            if type(codes) is not frozenset:
                 raise TypeError(f"{name}: expected a frozen set of codes, got {type(codes).__name__}")
             kinds = sorted({type(code).__name__ for code in codes})
             if kinds not in ([], ["int"], ["str"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -53,6 +53,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
     tau = _tau(fields.get("tau"), catalog, problems)
+    budgets: dict[str, dict[str, Decimal]] = {}
     if "budget" in fields and "moe" in fields:
         problems.append("expected budgets or MOE targets (privacy_budget or moe_target), got both")
     elif "moe" in fields:
@@ -60,7 +61,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         if privacy == "puredp":
             problems.append("moe_target: targets are turned into budgets for zcdp only; give privacy_budget")
         elif not problems:
-            budgets = _from_targets(budgets, tau, mode, catalog)
+            budgets = _from_targets(budgets, tau, mode, catalog, problems)
     else:
         budgets = _budgets("privacy_budget", fields.get("budget"), catalog, problems)
     _nation_in_puerto_rico(budgets, states, catalog, problems)
@@ -182,13 +183,19 @@ def _from_targets(
     tau: Mapping[str, int],
     mode: sensitivities.Mode,
     catalog: Catalog,
+    problems: list[str],
 ) -> dict[str, dict[str, Decimal]]:
-    def budget(tabulation: Tabulation, target: Decimal) -> Decimal:
+    def budget(tabulation: Tabulation, key: str, target: Decimal) -> Decimal:
         k = sensitivities.of(tau.get(tabulation.name), mode).variance_times_rho
-        return rho_for_moe(Fraction(target), k) if target > 0 else Decimal(0)
+        try:
+            return rho_for_moe(Fraction(target), k) if target > 0 else Decimal(0)
+        except InvalidOperation:
+            problems.append(f"moe_target, {tabulation.name}, {key}: expected a target that a budget can meet, "
+                            f"got {_show(target)}")  # fmt: skip
+            return Decimal(0)
 
     return {
-        name: {key: budget(catalog.tabulation(name), target) for key, target in levels.items()}
+        name: {key: budget(catalog.tabulation(name), key, target) for key, target in levels.items()}
         for name, levels in targets.items()
     }
 
