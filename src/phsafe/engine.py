@@ -80,8 +80,8 @@ class DuckDB:
         except Exception:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise PHSafeError(
-                f"can't open DuckDB with {options.threads or 'all'} threads and memory limit "
-                f"{options.memory_limit or 'none'}: expected a whole number and a size such as 4GB"
+                f"can't open DuckDB with {'all' if options.threads is None else options.threads} threads "
+                f"and memory limit {options.memory_limit or 'none'}: expected a whole number and a size such as 4GB"
             ) from None
 
     def read_csv(self, paths: Sequence[Path], header: Sequence[str], *, gzip: bool) -> Table:
@@ -143,7 +143,10 @@ class DuckDB:
 
 def open_engine(options: EngineOptions | None = None) -> Engine:
     """Open the engine that the options name."""
-    return DuckDB(options or EngineOptions())
+    chosen = options or EngineOptions()
+    if chosen.engine not in ENGINES:
+        raise PHSafeError(f"expected one of {', '.join(ENGINES)} as the engine, got {chosen.engine}")
+    return DuckDB(chosen)
 
 
 def _in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafeError:
@@ -162,7 +165,7 @@ def _in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafe
     # The place stands behind the quoted record, so the last name in the text is the file's.
     named = max((name for name in files if name in text), key=lambda n: (text.rfind(n), len(n)), default=None)
     line = re.match(r"[A-Za-z ]*: CSV Error on Line: (\d+)$", text.partition("\n")[0])
-    if line or "CSV" in text:
+    if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
         place = ", ".join([*([named] if named else []), *([f"line {line.group(1)}"] if line else [])])
         return DataError(
             f"{place or 'a CSV file'}: expected CSV in UTF-8 with one kind of line end "

@@ -28,8 +28,8 @@ def load(data: DataSource, engine: Engine) -> Tables:
     problems: list[str] = []
     tables: dict[str, Table] = {}
     extra: dict[str, int] = {}
-    if not isinstance(data, Mapping) and not Path(data).is_dir():
-        raise DataError(f"{data}: expected a folder with persons, units and geo, got {_what_is(Path(data))}")
+    if not isinstance(data, Mapping):
+        _check_folder(Path(data))
     for layout in LAYOUTS:
         try:
             raw = (
@@ -98,5 +98,12 @@ def _frame(frames: Mapping[str, Any], layout: Layout, engine: Engine) -> Table:
         ) from None
 
 
-def _what_is(path: Path) -> str:
-    return "a file" if path.exists() else "nothing there"
+def _check_folder(path: Path) -> None:
+    if not path.is_dir():
+        got = "a file" if path.exists() else "nothing there"
+        raise DataError(f"{path}: expected a folder with persons, units and geo, got {got}")
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        # Engines take paths as UTF-8.
+        raise DataError(f"{str(path)!a}: expected a path in UTF-8, got other bytes") from None

@@ -1,0 +1,225 @@
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.errors import DataError, PHSafeError
+
+MARKER = "S3CRET"
+GOOD = "".join(f"{i},x{i}\n" for i in range(3000)).encode()
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with open_engine(EngineOptions(threads=1)) as opened:
+        yield opened
+
+
+def read(engine, path, header=("A", "B"), gzip=False):
+    table = engine.read_csv([path], list(header), gzip=gzip)
+    return engine.fetch(table.aggregate(n=table.count(), a=table.A.count(), b=table.B.nunique())).to_pylist()[
+        0
+    ]
+
+
+@pytest.mark.parametrize(
+    ("record", "line"),
+    [
+        (f"{MARKER}\n".encode(), 3002),
+        (f"1,2,{MARKER}\n".encode(), 3002),
+        (f"1,{MARKER}".encode() + b"\xff\xfe\n", 3002),
+        (f'1,"{MARKER}\n'.encode(), 3002),
+        (f'1,"{MARKER}"x"\n'.encode(), 3002),
+        (f"1,{MARKER}\r\n".encode(), None),
+        (b"1," + MARKER.encode() * 1_000_000 + b"\n", 3002),
+        (f'1,"\n  file = {MARKER}\nCSV Error on Line: 7\n","3"\n'.encode(), 3002),
+        (b"Line: 424242\n", 3002),
+    ],
+    ids=["few", "many", "utf8", "open quote", "quote", "line end", "long", "impostor", "number"],
+)
+def test_bad_lines_are_placed_and_never_shown(engine, tmp_path, record, line):
+    path = tmp_path / "persons.csv"
+    path.write_bytes(b"A,B\n" + GOOD + record + GOOD)
+    with pytest.raises(DataError) as caught:
+        read(engine, path)
+    place = f"{path}, line {line}: " if line else f"{path}: "
+    assert str(caught.value).startswith(f"{place}expected CSV in UTF-8")
+    assert MARKER not in str(caught.value)
+    assert "424242" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+
+
+def test_the_right_one_of_several_files_is_named(engine, tmp_path):
+    for name in ("a.csv", "b.csv", "b.csv.gz"):
+        (tmp_path / name).write_bytes(b"A,B\n" + GOOD)
+    (tmp_path / "b.csv").write_text(f"A,B\n{tmp_path / 'a.csv'}\n")
+    with pytest.raises(DataError) as caught:
+        for name in ("a.csv", "b.csv"):
+            read(engine, tmp_path / name)
+    assert str(caught.value).startswith(f"{tmp_path / 'b.csv'}, line 2:")
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (GOOD.replace(b"\n", b"\r\n"), (3000, 3000, 3000)),
+        (GOOD.replace(b"\n", b"\r"), (3000, 3000, 3000)),
+        (GOOD + b"\n\n", (3000, 3000, 3000)),
+        (GOOD[:-1], (3000, 3000, 3000)),
+        (b"", (0, 0, 0)),
+        (b'"1","a,b"\n2,"a ""b"""\n', (2, 2, 2)),
+        (b"1,\n,2\n", (2, 1, 1)),
+        (b"1,'a\n2,|\n", (2, 2, 2)),
+    ],
+    ids=["crlf", "cr", "blank lines", "no last line end", "no rows", "quotes", "empty fields", "odd letters"],
+)
+def test_csv(engine, tmp_path, content, found):
+    path = tmp_path / "x.csv"
+    path.write_bytes(
+        (b"A,B\r\n" if b"\r\n" in content else b"A,B\r" if b"\r" in content else b"A,B\n") + content
+    )
+    assert tuple(read(engine, path).values()) == found
+
+
+@pytest.mark.parametrize("name", ["persons.csv.gz", "workspace.csv.gz"])
+def test_damaged_gzip(engine, tmp_path, name):
+    import gzip
+
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"A,B\n" + GOOD * 100)[:-5000])
+    with pytest.raises(DataError) as caught:
+        read(engine, path, gzip=True)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_damaged_parquet(engine, tmp_path):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"A": [f"{MARKER}{i}" for i in range(20_000)]}).write_parquet(path)
+    content = bytearray(path.read_bytes())
+    content[100:-5000:7] = b"U" * len(content[100:-5000:7])
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        engine.fetch(engine.read_parquet([path]))
+    assert str(caught.value) == f"{path}: can't be read or counted ({caught.value.args[0].rsplit('(', 1)[1]}"
+    assert MARKER not in str(caught.value)
+
+
+ODD_NAMES = [
+    "a*b", "*", "**", "a[b]c", "[!a]", "a?b", "a'b", 'a"b', "a\nb", "a{b,c}", "a;b", "~", "é", "a]b", "%20",
+    "A=5", "B=x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_paths_are_taken_letter_by_letter(engine, tmp_path, name):
+    for folder, value in ((tmp_path / name, "right"), (tmp_path / "axb", "wrong"), (tmp_path / "b", "wrong")):
+        folder.mkdir(exist_ok=True)
+        (folder / "p.csv").write_text(f"A,B\n3,{value}\n")
+        pl.DataFrame({"A": ["3"], "B": [value]}).write_parquet(folder / "p.parquet")
+    right = [{"A": "3", "B": "right"}]
+    assert (
+        engine.fetch(engine.read_csv([tmp_path / name / "p.csv"], ["A", "B"], gzip=False)).to_pylist()
+        == right
+    )
+    assert engine.fetch(engine.read_parquet([tmp_path / name / "p.parquet"])).to_pylist() == right
+
+
+def test_a_path_that_can_t_be_taken_letter_by_letter_is_refused(engine, tmp_path):
+    """A backslash beside a wildcard: DuckDB reads it as an escape."""
+    folder = tmp_path / "a\\*b"
+    folder.mkdir()
+    (folder / "p.csv").write_text("A,B\n3,right\n")
+    with pytest.raises(DataError, match="can't be read"):
+        read(engine, folder / "p.csv")
+
+
+def test_parquet_files_are_joined_by_column_names(engine, tmp_path):
+    pl.DataFrame({"A": ["1"], "B": ["x"]}).write_parquet(tmp_path / "1.parquet")
+    pl.DataFrame({"B": ["y"], "A": ["2"]}).write_parquet(tmp_path / "2.parquet")
+    table = engine.fetch(engine.read_parquet([tmp_path / "1.parquet", tmp_path / "2.parquet"]))
+    assert sorted(table.to_pylist(), key=str) == [{"A": "1", "B": "x"}, {"A": "2", "B": "y"}]
+
+
+def test_materialized_tables_are_computed_once_and_go_away(engine):
+    table = engine.read_arrow(pa.table({"A": [1, 2, 2]}))
+    with engine.materialized(table.group_by("A").agg(n=table.count())) as kept:
+        assert sorted(engine.fetch(kept).to_pydict()["n"]) == [1, 2]
+        name = kept.get_name()
+    with pytest.raises(Exception, match="does not exist"):
+        engine._ibis.con.sql(f"SELECT * FROM {name}")
+
+
+def test_a_failure_inside_lets_the_table_go(engine):
+    table = engine.read_arrow(pa.table({"A": [1]}))
+    with pytest.raises(RuntimeError, match="mine"), engine.materialized(table):
+        raise RuntimeError("mine")
+
+
+def test_temporary_files_are_private_and_removed(tmp_path):
+    before = os.umask(0)
+    try:
+        with open_engine(EngineOptions(temp_dir=tmp_path)):
+            (folder,) = tmp_path.iterdir()
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_reach_the_engine(tmp_path):
+    with open_engine(EngineOptions(threads=1, memory_limit="300MB", temp_dir=tmp_path)) as engine:
+        rows = dict(engine._ibis.con.sql("SELECT name, value FROM duckdb_settings()").fetchall())
+    assert rows["threads"] == "1"
+    assert rows["memory_limit"].startswith("286.")
+    assert Path(rows["temp_directory"]).parent == tmp_path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "abacus"},
+        {"memory_limit": "much"},
+        {"memory_limit": "'; DROP"},
+        {"threads": 0},
+        {"threads": -1},
+        {"temp_dir": Path("/nowhere/at/all")},
+    ],
+)
+def test_options_that_make_no_sense(options, tmp_path):
+    with pytest.raises(PHSafeError) as caught:
+        open_engine(EngineOptions(**({"temp_dir": tmp_path} | options)))
+    assert str(next(iter(options.values()))) in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_memory(small, us, tmp_path):
+    from phsafe import tabulate
+
+    options = EngineOptions(threads=1, memory_limit="1MB", temp_dir=tmp_path)
+    with pytest.raises(PHSafeError, match="raise the memory limit"):
+        tabulate(us, small, options=options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_apart(monkeypatch, engine):
+    def full(expression):
+        raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+
+    monkeypatch.setattr(engine._ibis, "to_pyarrow", full)
+    with pytest.raises(PHSafeError, match="no room is left"):
+        engine.fetch(engine.read_arrow(pa.table({"A": [1]})))
+
+
+def test_a_folder_is_no_csv(engine, tmp_path):
+    shutil.rmtree(tmp_path / "x", ignore_errors=True)
+    (tmp_path / "x.csv").mkdir()
+    with pytest.raises(DataError) as caught:
+        read(engine, tmp_path / "x.csv")
+    assert str(tmp_path / "x.csv") in str(caught.value)
