@@ -8,22 +8,27 @@ chain that would have to mix. The points are a fixed low-discrepancy sequence: e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from phsafe.estimate.kernels import TAIL, Array, Kernel
 
 #: Draws for each group (a power of two); groups with fewer effective ones get more.
-DRAWS = 1 << 12
+DRAWS = 1 << 13
 MORE_DRAWS = 1 << 16
 ENOUGH = 1000
 #: Groups × draws worked on at once: bounds the memory.
 AT_ONCE = 1 << 19
 SEED = 2020
+#: A bound this many standard deviations away is out of reach.
+REACH = 10.0
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -48,27 +53,59 @@ class Unknowns:
     units: Array
     unit_variance: Array
     terms: tuple[int, ...]
-    log_factor: Callable[[Array, slice], Array] | None = None
+    log_factor: Callable[[Array, Rows], Array] | None = None
 
 
 def posterior(
     kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
 ) -> tuple[Array, Array, Array]:
     """Mean, 5 % and 95 % quantile of Σ parts / units for each group and line; a line lists the parts it adds."""
-    groups = len(unknowns.units)
-    result = np.empty((3, groups, len(lines)))
-    at_once = max(1, AT_ONCE // DRAWS)
-    for first in range(0, groups, at_once):
-        rows = slice(first, min(first + at_once, groups))
+    result, done = _unbounded(kernel, unknowns, bounds, lines)
+    left = np.flatnonzero(~done)
+    at_once = AT_ONCE // DRAWS
+    for first in range(0, len(left), at_once):
+        rows = left[first : first + at_once]
         result[:, rows], effective = _summary(kernel, unknowns, bounds, lines, rows, DRAWS)
-        for row in first + np.flatnonzero(effective < ENOUGH):
-            one = slice(row, row + 1)
+        for row in rows[effective < ENOUGH]:
+            one = np.array([row])
             result[:, one], _ = _summary(kernel, unknowns, bounds, lines, one, MORE_DRAWS)
     return result[0], result[1], result[2]
 
 
+def _unbounded(
+    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Summaries in closed form for groups so large that no bound is within reach, and which groups those are.
+
+    P(N/D ≤ r) = P(N − rD ≤ 0) is then a normal probability: a quantile solves a quadratic equation (Fieller's).
+    """
+    parts, units, variance = unknowns.parts, unknowns.units, unknowns.unit_variance
+    result = np.zeros((3, len(units), len(lines)))
+    if not kernel.stable:
+        return result, np.zeros(len(units), bool)
+    total, reach = parts.sum(axis=1), REACH * np.sqrt(variance)
+    spread = unknowns.covariance.sum(axis=(1, 2))
+    done = (units - 1 > reach) & (parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))).all(1)
+    for bound, sign in ((bounds.at_least, 1), (bounds.tau, -1)):
+        done &= sign * (total - bound * units) > REACH * np.sqrt(spread + bound**2 * variance)
+    if unknowns.log_factor is not None:
+        worst = [unknowns.log_factor((units + side * reach)[:, None], np.arange(len(units))) for side in (-1, 1)]
+        done &= np.minimum(*worst)[:, 0] > -1e-6
+    z2 = np.square(kernel.quantile(np.array(TAIL)))
+    n, d, v = (a[done] for a in (parts, units, variance))
+    cv2 = v / np.square(d)
+    for i, line in enumerate(lines):
+        above = n[:, list(line)].sum(axis=1)
+        w = unknowns.covariance[done][:, list(line)][:, :, list(line)].sum(axis=(1, 2))
+        middle, lead = above * d, np.square(d) - z2 * v
+        root = np.sqrt(np.square(middle) - lead * (np.square(above) - z2 * w))
+        mean = above / d * (1 + cv2 * (1 + 3 * cv2 * (1 + 5 * cv2)))
+        result[:, done, i] = mean, (middle - root) / lead, (middle + root) / lead
+    return result, done
+
+
 def _summary(
-    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]], rows: slice, draws: int
+    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]], rows: Rows, draws: int
 ) -> tuple[Array, Array]:
     """(mean, low, high) of every line for some groups, and their effective numbers of draws."""
     parts, units, log_weight = _draw(kernel, unknowns, bounds, rows, draws)
@@ -83,12 +120,12 @@ def _summary(
 
 
 def _draw(
-    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, rows: slice, draws: int
+    kernel: Kernel, unknowns: Unknowns, bounds: Bounds, rows: Rows, draws: int
 ) -> tuple[list[Array], Array, Array]:
     """Draws of the parts and units of some groups (groups × draws), and their log-weights."""
     noisy, covariance = unknowns.parts[rows], unknowns.covariance[rows]
     count = noisy.shape[1]
-    u = iter(uniforms(draws, sum(unknowns.terms)).T)
+    u = iter(uniforms(draws, count + 1 if kernel.stable else sum(unknowns.terms)).T)
     log_weight = np.zeros((len(noisy), draws))
     parts: list[Array] = []
     total = np.zeros_like(log_weight)
@@ -109,8 +146,8 @@ def _draw(
         total = total + parts[i]
         log_weight += kernel.log_mass(low)
     terms = unknowns.terms[-1]
-    scale = kernel.scale(unknowns.unit_variance[rows, None] / (1 if kernel.stable else terms))
-    center = unknowns.units[rows, None] + (0 if kernel.stable else _other_noise(kernel, scale, terms, u))
+    scale = kernel.scale(unknowns.unit_variance[rows][:, None] / (1 if kernel.stable else terms))
+    center = unknowns.units[rows][:, None] + (0 if kernel.stable else _other_noise(kernel, scale, terms, u))
     low = (np.maximum(total / bounds.tau, 1) - center) / scale
     high = (np.maximum(total / bounds.at_least, 1) - center) / scale
     units = center + scale * kernel.draw(next(u), low, high)
@@ -121,9 +158,9 @@ def _draw(
     return parts, units, np.maximum(np.nan_to_num(log_weight, nan=-np.inf), -1e300)
 
 
-def _other_noise(kernel: Kernel, scale: Array, terms: int, u: object) -> Array:
+def _other_noise(kernel: Kernel, scale: Array, terms: int, u: Iterator[Array]) -> Array:
     """All but one of the noises in a sum of several: free draws that shift the center of the last."""
-    shifts = [kernel.draw(next(u), np.array(-np.inf)) for _ in range(terms - 1)]  # type: ignore[call-overload]
+    shifts = [kernel.draw(next(u), np.array(-np.inf)) for _ in range(terms - 1)]
     return scale * np.sum(shifts, axis=0) if shifts else np.zeros_like(scale)
 
 

@@ -28,35 +28,40 @@ DENSE = 3000
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The least-squares estimate of every measured cell.
+class Part:
+    """Identities that share no cell with others: their rows of B, and a solver for their part of M."""
 
-    `parts` are groups of identities that share no cell: their rows, and a solver for their part of M.
-    """
+    rows: NDArray[np.intp]
+    identities: sparse.csr_array
+    solve: Solver
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The least-squares estimate of every measured cell."""
 
     estimates: Array = field(repr=False)
     variances: Array = field(repr=False)
-    identities: sparse.csr_array = field(repr=False)
-    parts: Sequence[tuple[NDArray[np.intp], Solver]] = field(repr=False)
+    parts: Sequence[Part] = field(repr=False)
+    #: The part that each cell belongs to; −1 for none.
+    part_of: NDArray[np.int64] = field(repr=False)
     #: Σ (y − m)²/V, which is chi-square with `freedom` degrees of freedom for Gaussian noise.
     squares: float
-
-    @property
-    def freedom(self) -> int:
-        """The number of independent identities."""
-        return int(self.identities.shape[0])
+    #: The number of independent identities.
+    freedom: int
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """The exact variance of each row of `sums` (coefficients of the measured cells) at the estimate."""
         weighted = sums.multiply(self.variances).tocsr()
         total = np.asarray(weighted.multiply(sums).sum(axis=1)).ravel()
-        for rows, solve in self.parts:
-            sides = (self.identities[rows] @ weighted.T).tocsc()
+        labels = np.unique(self.part_of[sums.indices])
+        for part in (self.parts[label] for label in labels if label >= 0):
+            sides = (part.identities @ weighted.T).tocsc()
             touched = np.flatnonzero(np.diff(sides.indptr))
             for first in range(0, len(touched), CHUNK):
                 columns = touched[first : first + CHUNK]
                 side = sides[:, columns].toarray()
-                total[columns] -= np.einsum("ij,ij->j", side, solve(side))
+                total[columns] -= np.einsum("ij,ij->j", side, part.solve(side))
         return np.maximum(total, 0.0)
 
 
@@ -67,14 +72,16 @@ def fit(measured: Measured) -> Fit:
     weighted = b.multiply(v).tocsr()
     m = (weighted @ b.T).tocsr()
     count, labels = csgraph.connected_components(m, directed=False)
-    parts = []
+    gaps, multipliers = b @ y, np.zeros(b.shape[0])
+    parts, part_of = [], np.full(len(y), -1)
     for label in range(count):
         rows = np.flatnonzero(labels == label)
-        parts.append((rows, _solver(m[rows][:, rows])))
-    gaps, multipliers = b @ y, np.zeros(b.shape[0])
-    for rows, solve in parts:
-        multipliers[rows] = solve(gaps[rows])
-    return Fit(y - weighted.T @ multipliers, v, b, parts, float(gaps @ multipliers))
+        part = Part(rows, b[rows], _solver(m[rows][:, rows]))
+        part_of[part.identities.indices] = label
+        multipliers[rows] = part.solve(gaps[rows])
+        parts.append(part)
+    fitted = y - weighted.T @ multipliers
+    return Fit(fitted, v, parts, part_of, float(gaps @ multipliers), b.shape[0])
 
 
 def _solver(m: sparse.csr_array) -> Solver:

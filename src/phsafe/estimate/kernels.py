@@ -22,17 +22,23 @@ COVERAGE = 0.9
 TAIL = (1 - COVERAGE) / 2
 
 
+#: Below this, a lower tail is no longer a normal floating-point number; logarithms take over.
+FAR = -30.0
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A symmetric noise of scale 1. `log_cdf` and `from_log_cdf` are each other's inverse.
+    """A symmetric noise of scale 1, by its distribution function and the inverse, plain and in logarithms.
 
     `mean_above(a)` is the mean of the noise given that it exceeds `a`; `scale(variance)` the scale of noise
     with that variance; `stable`, whether sums of this noise are of the same family; `excess_kurtosis`, the fourth
     cumulant over the squared variance.
     """
 
+    cdf: Callable[[Array], Array]
+    quantile: Callable[[Array], Array]
     log_cdf: Callable[[Array], Array]
-    from_log_cdf: Callable[[Array], Array]
+    log_quantile: Callable[[Array], Array]
     mean_above: Callable[[Array], Array]
     scale: Callable[[Array], Array]
     stable: bool
@@ -41,23 +47,35 @@ class Kernel:
     def log_mass(self, low: Array, high: Array | float = np.inf) -> Array:
         """log P(low < X < high); −inf where the interval is empty.
 
-        >>> import numpy as np
         >>> float(np.round(NORMAL.log_mass(np.array(40.0)), 3))
         -804.608
         """
-        low, high = _lower_tail(low, high)[:2]
-        top, bottom = self.log_cdf(high), self.log_cdf(low)
+        a, b, _ = _lower_tail(low, high)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mass = top + np.log(-np.expm1(np.minimum(bottom - top, 0)))
-        return np.where(low < high, mass, -np.inf)
+            mass = np.asarray(np.log(np.maximum(self.cdf(b) - self.cdf(a), 0)))
+            far = b < FAR
+            if far.any():
+                top, bottom = self.log_cdf(b[far]), self.log_cdf(a[far])
+                mass[far] = top + np.log(-np.expm1(np.minimum(bottom - top, 0)))
+        return mass
 
     def draw(self, u: Array, low: Array, high: Array | float = np.inf) -> Array:
-        """The `u` quantile of X given low < X < high: an exact draw where `u` is uniform."""
+        """The `u` quantile of X given low < X < high: an exact draw where `u` is uniform.
+
+        >>> float(np.round(NORMAL.draw(np.array(0.5), np.array(40.0)), 4))
+        40.0173
+        """
         a, b, flipped = _lower_tail(low, high)
         u = np.where(flipped, 1 - u, u)
-        with np.errstate(divide="ignore"):
-            mixed = np.logaddexp(np.log1p(-u) + self.log_cdf(a), np.log(u) + self.log_cdf(b))
-        x = np.clip(self.from_log_cdf(np.minimum(mixed, 0)), a, b)
+        a, b = np.broadcast_arrays(a, b, u)[:2]
+        bottom = self.cdf(a)
+        x = np.asarray(self.quantile(bottom + u * (self.cdf(b) - bottom)))
+        far = b < FAR
+        if far.any():
+            with np.errstate(divide="ignore"):
+                tops = np.log(u[far]) + self.log_cdf(b[far]), np.log1p(-u[far]) + self.log_cdf(a[far])
+            x[far] = self.log_quantile(np.logaddexp(*tops))
+        x = np.clip(x, a, b)
         return np.where(flipped, -x, x)
 
     def equal_tails(self, low: Array) -> tuple[Array, Array]:
@@ -71,7 +89,7 @@ class Kernel:
         the boundary itself, the true value of an empty cell, outside.
         """
         inside = 0.5 + COVERAGE / 2 * np.exp(self.log_mass(low))
-        half = self.from_log_cdf(np.log(inside))
+        half = self.quantile(inside)
         fits = -half >= low
         return np.where(fits, -half, low), np.where(fits, half, self.draw(np.array(COVERAGE), low))
 
@@ -87,14 +105,19 @@ def _normal_mean_above(a: Array) -> Array:
     return np.exp(-0.5 * np.square(a) - 0.5 * np.log(2 * np.pi) - special.log_ndtr(-a))
 
 
-def _laplace_log_cdf(x: Array) -> Array:
-    return np.where(x < 0, x - np.log(2), np.log1p(-0.5 * np.exp(-np.maximum(x, 0))))
+def _laplace_cdf(x: Array) -> Array:
+    tail = 0.5 * np.exp(-np.abs(x))
+    return np.where(x < 0, tail, 1 - tail)
 
 
-def _laplace_from_log_cdf(log_p: Array) -> Array:
+def _laplace_quantile(p: Array) -> Array:
     with np.errstate(divide="ignore"):
-        upper = -np.log(-2 * np.expm1(np.minimum(log_p, 0)))
-    return np.where(log_p < -np.log(2), log_p + np.log(2), upper)
+        return np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p)))
+
+
+def _log_half(x: Array) -> Array:
+    """The logarithm of the Laplace's lower tail, which is e^x/2."""
+    return x - np.log(2)
 
 
 def _laplace_mean_above(a: Array) -> Array:
@@ -108,14 +131,23 @@ def _geometric_scale(variance: Array) -> Array:
 
 
 NORMAL = Kernel(
-    special.log_ndtr, special.ndtri_exp, _normal_mean_above, np.sqrt, stable=True, excess_kurtosis=0.0
+    cdf=special.ndtr,
+    quantile=special.ndtri,
+    log_cdf=special.log_ndtr,
+    log_quantile=special.ndtri_exp,
+    mean_above=_normal_mean_above,
+    scale=np.sqrt,
+    stable=True,
+    excess_kurtosis=0.0,
 )
 #: The continuous form of the two-sided geometric: the same exponential decay on both sides.
 LAPLACE = Kernel(
-    _laplace_log_cdf,
-    _laplace_from_log_cdf,
-    _laplace_mean_above,
-    _geometric_scale,
+    cdf=_laplace_cdf,
+    quantile=_laplace_quantile,
+    log_cdf=_log_half,
+    log_quantile=lambda log_p: log_p + np.log(2),
+    mean_above=_laplace_mean_above,
+    scale=_geometric_scale,
     stable=False,
     excess_kurtosis=3.0,
 )

@@ -39,6 +39,8 @@ class Points:
     """Counts that agree. `moved`: basis cells that a constraint moved by more than one person."""
 
     counts: NDArray[np.int64] = field(repr=False)
+    #: Which places hold a published count.
+    shown: NDArray[np.bool_] = field(repr=False)
     moved: int
     #: Whether totals of smaller universes could be kept within larger ones as well.
     nested: bool
@@ -82,7 +84,7 @@ def points(measured: Measured, fit: Fit) -> Points:
             raise PHSafeError("no table of counts fits these measurements: are they from one release?")
         values[columns] = whole
         moved += int(np.sum(np.abs(nearest - target) > 1))
-    return Points(np.rint(values).astype(np.int64), moved, all_nested)
+    return Points(np.rint(values).astype(np.int64), step >= 0, moved, all_nested)
 
 
 def _step(level: Level) -> tuple[int, bool]:
