@@ -162,6 +162,10 @@ def test_a_locked_ledger_is_reported(filled, monkeypatch):
         holder.execute("BEGIN EXCLUSIVE")
         with pytest.raises(LedgerError, match="another process holds the ledger"):
             filled.charge(THIRD, "r", {})
+        holder.execute("ROLLBACK")
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="another process holds the ledger"):
+            filled.check(Loss("zcdp", Fraction(1, 100), Fraction(2, 100)))  # one writer looks at a time
     finally:
         holder.close()
 
