@@ -152,21 +152,8 @@ STYLES = {
 #: Odds of one more person, by group: tuned so that people (not only householders) of each race are as many
 #: as in the nation (`benchmarks/synth.py --tune`).
 MORE_BY_GROUP = (
-    0.886,
-    1.557,
-    1.127,
-    1.247,
-    1.522,
-    1.522,
-    1.026,
-    1.085,
-    1.543,
-    1.543,
-    1.632,
-    1.632,
-    1.08,
-    0.963,
-)
+    0.886, 1.57, 1.128, 1.248, 1.506, 1.506, 1.025, 1.084, 1.528, 1.528, 1.629, 1.629, 1.089, 0.958,
+)  # fmt: skip
 
 #: People in the size classes "8–10" and "11 or more": (people, odds).
 LARGE = ((8, 60.0), (9, 27.0), (10, 13.0))

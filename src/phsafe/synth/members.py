@@ -87,8 +87,8 @@ def _fill_others(homes: Households, people: People, age: Bytes, partner: Bytes) 
         at = homes.start[who] + 1 + couple[who] + place
         role = roles.next_role(members[who], homes.size[who], homes.band[who], before[who], chances.role[at])
         grown = eldest[who] >= 18
-        # No child-in-law where every child is young: another relative instead.
-        role[(role == Role.CHILD_IN_LAW) & ~grown] = Role.OTHER_RELATIVE
+        # No child-in-law where every child is young: one more child instead.
+        role[(role == Role.CHILD_IN_LAW) & ~grown] = Role.CHILD
         # Grandchildren are children of a grown child at home, where there is one.
         by_child = grown & (role == Role.GRANDCHILD)
         fitted = _fitted(role, by_child, age[who], partner[who], eldest[who], last_age[who])
@@ -133,19 +133,19 @@ def fill_races(homes: Households, people: People, unit_group: Bytes, tables: rac
     start, couple = np.zeros(len(unit_group), dtype=np.int64), np.zeros(len(unit_group), dtype=bool)
     start[homes.unit], couple[homes.unit] = homes.start, homes.couple
     relship, chances, home_group = people.relship, people.chances, unit_group[people.unit]
-    child = (relship >= 25) & (relship <= 27)
+    is_child = (relship >= 25) & (relship <= 27)
     chance = chances.group.copy()
-    chance[child] = _of_home(chance, start, people.unit[child])
+    chance[is_child] = _of_home(chance, start, people.unit[is_child])
     group = tables.member_groups(races.CLOSENESS[relship], home_group, chance)
     people.race = tables.codes(group, chances.code)
-    people.ethnicity = (group & 1) + np.uint8(1)
+    people.ethnicity = ((group & 1) + 1).astype(np.uint8)
 
     # The same "two or more" as the householder, for relatives in the householder's group.
     alike = np.flatnonzero((group == home_group) & (group >> 1 == TWO_OR_MORE) & (relship < 34))
     people.race[alike] = people.race[start[people.unit[alike]]]
 
     with_couple = couple[people.unit]
-    child = np.flatnonzero(child & with_couple)
+    child = np.flatnonzero(is_child & with_couple)
     home = people.unit[child]
     first, second = start[home], start[home] + 1
     race, ethnicity = people.race, people.ethnicity

@@ -83,7 +83,7 @@ class Races:
         """A race code in the group: the single race, or a combination that is common in the state."""
         race = group >> 1
         many = race == k.TWO_OR_MORE
-        codes: Bytes = race + np.uint8(1)
+        codes = (race + 1).astype(np.uint8)
         codes[many] = 7 + self._codes.draw(group[many] & 1, u[many])
         return codes
 

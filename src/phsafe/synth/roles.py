@@ -41,33 +41,33 @@ RELSHIP = np.array([25, 32, 30, 29, 29, 31, 31, 28, 33, 35, 34, 36, 20], dtype=n
 #: Odds of each role by the householder's age band: 16, 25, 35, 45, 55, 65, 75 and up.
 MARRIED = {
     Role.CHILD: (85, 93, 95, 93, 86, 72, 60),
-    Role.GRANDCHILD: (0, 0, 0.3, 1, 4, 9, 9),
+    Role.GRANDCHILD: (0, 0, 0.5, 2, 8, 16, 14),
     Role.PARENT: (3, 1.5, 1, 1.5, 2, 1, 0),
     Role.PARENT_IN_LAW: (3, 1.5, 1, 1.5, 2, 0.8, 0),
-    Role.SIBLING: (5, 1.5, 0.7, 0.6, 0.8, 1.5, 3),
-    Role.OTHER_RELATIVE: (5, 1.5, 1, 1.3, 2, 4, 8),
-    Role.FOSTER_CHILD: (0, 0.4, 0.5, 0.5, 0.4, 0.2, 0.1),
+    Role.SIBLING: (4, 1.2, 0.5, 0.4, 0.6, 1, 2),
+    Role.OTHER_RELATIVE: (4, 1, 0.5, 0.7, 1.2, 2.5, 5),
+    Role.FOSTER_CHILD: (0, 0.1, 0.2, 0.2, 0.15, 0.1, 0.05),
     Role.ROOMMATE: (2, 0.7, 0.3, 0.4, 0.7, 1.5, 3),
-    Role.OTHER_NONRELATIVE: (3, 1, 0.6, 0.7, 1.5, 3, 6),
+    Role.OTHER_NONRELATIVE: (2, 0.6, 0.3, 0.4, 0.8, 1.6, 3),
 }
 UNMARRIED = {
     Role.CHILD: (55, 80, 90, 84, 68, 58, 65),
-    Role.GRANDCHILD: (0, 0, 0.5, 2.5, 9, 14, 10),
+    Role.GRANDCHILD: (0, 0, 1, 5, 17, 25, 18),
     Role.PARENT: (10, 6, 4, 6, 9, 5, 0),
-    Role.SIBLING: (22, 9, 3, 4, 6, 9, 12),
-    Role.OTHER_RELATIVE: (13, 5, 2.5, 3.5, 6, 9, 10),
-    Role.FOSTER_CHILD: (0, 0.6, 0.6, 0.6, 0.6, 0.4, 0.3),
+    Role.SIBLING: (18, 7, 2, 2.5, 4, 6, 8),
+    Role.OTHER_RELATIVE: (10, 3.5, 1.5, 2, 3.5, 5, 6),
+    Role.FOSTER_CHILD: (0, 0.2, 0.2, 0.2, 0.2, 0.15, 0.1),
     Role.ROOMMATE: (4, 2, 1, 1, 1.5, 2, 2),
-    Role.OTHER_NONRELATIVE: (4, 3, 2, 2, 2.5, 3, 4),
+    Role.OTHER_NONRELATIVE: (3, 1.6, 1, 1, 1.3, 1.6, 2),
 }
 COHABITING = UNMARRIED | {
     Role.CHILD: (85, 92, 92, 86, 75, 65, 60),
-    Role.OTHER_NONRELATIVE: (6, 7, 8, 7, 5, 4, 4),
+    Role.OTHER_NONRELATIVE: (4, 4, 4, 4, 3, 3, 3),
 }
 NONRELATIVES = {
-    Role.FOSTER_CHILD: (0, 0.6, 1, 1.2, 1.2, 1, 0.8),
-    Role.ROOMMATE: (80, 75, 60, 55, 52, 50, 45),
-    Role.OTHER_NONRELATIVE: (20, 24, 38, 44, 46, 48, 54),
+    Role.FOSTER_CHILD: (0, 0.4, 0.7, 0.8, 0.8, 0.6, 0.5),
+    Role.ROOMMATE: (88, 84, 74, 70, 66, 64, 60),
+    Role.OTHER_NONRELATIVE: (12, 16, 26, 30, 34, 36, 40),
 }
 ODDS: dict[Members, Mapping[Role, tuple[float, ...]]] = {
     Members.MARRIED: MARRIED,
@@ -79,7 +79,7 @@ ODDS: dict[Members, Mapping[Role, tuple[float, ...]]] = {
 FOLLOWS = {
     Role.PARENT: (Role.OTHER_PARENT, 0.35),
     Role.PARENT_IN_LAW: (Role.OTHER_PARENT_IN_LAW, 0.35),
-    Role.CHILD: (Role.CHILD_IN_LAW, 0.012),
+    Role.CHILD: (Role.CHILD_IN_LAW, 0.05),
 }
 REPEATABLE = (Role.CHILD, Role.GRANDCHILD, *(role for role in Role if role >= Role.SIBLING))
 #: Having one grandchild, sibling, … makes another likely.
@@ -87,7 +87,7 @@ AGAIN = {Role.GRANDCHILD: 6.0, Role.SIBLING: 4.0, Role.OTHER_RELATIVE: 6.0}
 #: Households from this size on are large, and hold several generations more often, by this factor (tuned so
 #: that the share with more than six people under 18 is the nation's).
 LARGE_FROM = 7
-LARGE_FACTOR = 1.22
+LARGE_FACTOR = 1.7
 
 
 @cache

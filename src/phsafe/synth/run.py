@@ -13,7 +13,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from phsafe.errors import PHSafeError
-from phsafe.files import check_absent, new_folder
 from phsafe.synth.chunk import Tables, compose
 from phsafe.synth.plan import Chunk, parse_states, plan
 
@@ -49,9 +48,12 @@ def synth(
     out = Path(out)
     if format not in FORMATS:
         raise PHSafeError(f"format: expected one of {', '.join(FORMATS)}, got {format}")
+    if jobs is not None and jobs < 1:
+        raise PHSafeError(f"jobs: expected 1 or more, got {jobs}")
     chunks = plan(households, parse_states(states), seed)
-    check_absent(out)
-    from phsafe.synth.write import SINKS  # noqa: PLC0415  (Arrow is slow to load; workers don't need it)
+    # Imported here because Polars and Arrow are slow to load, and the processes that compose need neither.
+    from phsafe.files import new_folder  # noqa: PLC0415
+    from phsafe.synth.write import SINKS  # noqa: PLC0415
 
     with new_folder(out, private=False) as folder:
         (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from phsafe.schema import MAJOR_RACES, STATES
-from phsafe.synth.profile import RACES, SIZES, TENURES, TYPES, Profile, profiles
+from phsafe.synth.profile import RACES, SIZES, TENURES, TYPES, Profile, nation, profiles
 
 #: The nation (ACS 2024), in percent of households, of people in households, and people per household.
 NATION = {
@@ -77,22 +77,17 @@ def table(shares: list[Share]) -> str:
 
 
 def _asked(state: str | None) -> Iterator[tuple[str, float]]:
-    profile: Profile = profiles()[state] if state else _nation()
+    profile: Profile = profiles()[state] if state else nation()
     if state is None:
         yield from NATION.items()
         rest: tuple[str, ...] = (*RACES, "HH_HISPANIC", "HH_WHITE_NOT_HISPANIC")
         yield "PERSONS_PER_HOUSEHOLD", 2.46
     else:
+        yield "VACANT_PCT", profile["VACANT_PCT"]
         rest = (*SIZES, "SIZE_11_UP", *TENURES, *TYPES, *RACES, "HH_HISPANIC", "HH_WHITE_NOT_HISPANIC")
         yield "PERSONS_PER_HOUSEHOLD", profile.size_e4 / 10**4
-    for name in (*rest, "VACANT_PCT"):
+    for name in rest:
         yield name, profile[name]
-
-
-def _nation() -> Profile:
-    from phsafe.synth.profile import nation  # noqa: PLC0415
-
-    return nation()
 
 
 def made(folder: Path, state: str | None = None) -> dict[str, float]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -36,13 +36,6 @@ CODES = {
     "TABBLKGRPCE": list(places.BLOCK_GROUPS),
 }
 _DICTIONARIES = {name: pa.array(codes) for name, codes in CODES.items()}
-
-
-class Sink(Protocol):
-    """Something that takes the chunks of states one after the other."""
-
-    def write(self, state: str, tables: Tables) -> None:
-        """Write one chunk; all chunks of a state come together and in order."""
 
 
 def constants(state: str) -> dict[str, str]:
@@ -145,4 +138,4 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-SINKS = {"csv": CsvSink, "parquet": ParquetSink}
+SINKS: dict[str, type[CsvSink] | type[ParquetSink]] = {"csv": CsvSink, "parquet": ParquetSink}

@@ -1,0 +1,132 @@
+"""How fast `phsafe synth` is, how much memory it takes, and how close to the nation it comes.
+
+python benchmarks/synth.py                      seconds and peak memory: 100 thousand to 10 million households
+python benchmarks/synth.py --nation OUT         the same for the whole nation; the folder is kept
+python benchmarks/synth.py --shares FOLDER      asked for against made, for the nation
+python benchmarks/synth.py --shares FOLDER --state 15    … for one state
+python benchmarks/synth.py --tune               one step of tuning the constants that were fitted by hand
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from phsafe.schema import US_STATES
+from phsafe.synth import kinds, roles, shares, synth
+from phsafe.synth.chunk import compose
+from phsafe.synth.plan import plan
+
+SIZES = (100_000, 1_000_000, 10_000_000)
+NATION = 126_800_000
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--nation", metavar="OUT", type=Path)
+    parser.add_argument("--shares", metavar="FOLDER", type=Path)
+    parser.add_argument("--state")
+    parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--make", nargs=2, metavar=("OUT", "N"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.make:
+        synth(arguments.make[0], int(arguments.make[1]))
+    elif arguments.shares:
+        say(shares.table(shares.compare(arguments.shares, arguments.state)))
+    elif arguments.tune:
+        tune()
+    else:
+        say("| households | people | seconds | peak memory | on disk |\n|---:|---:|---:|---:|---:|")
+        if arguments.nation:
+            say(measure(arguments.nation, NATION))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            for households in SIZES:
+                say(measure(Path(folder) / str(households), households))
+
+
+def say(text: str) -> None:
+    """Write a line now."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def measure(out: Path, households: int) -> str:
+    """A line of the table: a run in a process of its own, start to finish, watched from here."""
+    command = [sys.executable, __file__, "--make", str(out), str(households)]
+    start = time.monotonic()
+    process = subprocess.Popen(command)  # noqa: S603
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, sum(map(resident, family(process.pid))))
+        time.sleep(0.1)
+    seconds = time.monotonic() - start
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    disk = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    people = sum(_rows(path) for path in (out / "persons").iterdir())
+    return f"| {households:,} | {people:,} | {seconds:.1f} | {peak / 1e9:.2f} GB | {disk / 1e9:.3f} GB |"
+
+
+def family(pid: int) -> list[int]:
+    """A process and all its descendants (Linux)."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return [pid]
+    return [pid, *(grandchild for child in children for grandchild in family(int(child)))]
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds (memory shared by two processes counts twice)."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+def _rows(path: Path) -> int:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    return int(pq.read_metadata(path).num_rows)
+
+
+def tune() -> None:
+    """Print `kinds.MORE_BY_GROUP` and `roles.LARGE_FACTOR`, moved towards the nation's people."""
+    names = ("WHITE_NOT_HISPANIC", "WHITE", "BLACK", "AIAN", "ASIAN", "NHPI", "SOR", "TWO_UP")
+    asked = np.array([shares.NATION.get(f"P_RACE_{n}", shares.NATION.get(f"P_{n}", 0.0)) for n in names])
+    asked[1] -= asked[0]  # White alone and Hispanic
+    made, large, total = np.zeros(len(names)), 0, 1_000_000
+    for chunk in plan(total, US_STATES, seed=1):
+        tables = compose(chunk)
+        at_home = tables["persons"]["RTYPE"] == 3
+        people = {name: values[at_home].astype(np.int64) for name, values in tables["persons"].items()}
+        made += np.bincount(_class(people["CENRACE"], people["CENHISP"]), minlength=len(names))
+        minors = np.bincount(people["MAFID"] - chunk.first_mafid, people["QAGE"] < 18)
+        large += int(np.count_nonzero(minors > 6))
+    factor = (asked / asked.sum()) / (made / made.sum())
+    for name, off in zip(names, factor, strict=True):
+        say(f"{name:20} asked for / made = {off:.4f}")
+    group_class = np.array([0, 1, *np.repeat(np.arange(2, len(names)), 2)])
+    more = np.array(kinds.MORE_BY_GROUP) * np.sqrt(factor[group_class])
+    share = 100 * large / total
+    say(f"MORE_BY_GROUP = {tuple(round(float(odds), 3) for odds in more)}")
+    say(f"more than 6 under 18: {share:.4f} %")
+    say(f"LARGE_FACTOR = {roles.LARGE_FACTOR * (share / shares.NATION['MINORS_7_UP']) ** 0.5:.2f}")
+
+
+def _class(race: npt.NDArray[np.int64], ethnicity: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """0 White alone not Hispanic, 1 White alone Hispanic, 2–6 the other single races, 7 two or more."""
+    return np.where(race == 1, ethnicity - 1, np.minimum(race, 7))
+
+
+if __name__ == "__main__":
+    main()
