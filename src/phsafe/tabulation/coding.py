@@ -7,7 +7,7 @@ cell and population group can be decided from that integer afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -33,24 +33,27 @@ class Classes:
         return len(self.members) + 1
 
     def expression(self, table: Table) -> IntegerValue:
-        """The class of each row."""
+        """The class of each row.
+
+        Codes are compared one by one: on a dictionary-encoded column that is far cheaper than a search in a list.
+        """
         column = table[self.column]
-        branches = [
-            (_is_in(column, codes), ibis.literal(i, "int64")) for i, codes in enumerate(self.members, 1)
-        ]
-        return ibis.cases(*branches, else_=ibis.literal(0, "int64"))
+        zero = ibis.literal(0, "int64")
+        numbered = [(codes, ibis.literal(i, "int64")) for i, codes in enumerate(self.members, 1)]
+        if all(_is_range(codes) for codes, _ in numbered):
+            return ibis.cases(
+                *((column.between(min(codes), max(codes)), i) for codes, i in numbered), else_=zero
+            )
+        return column.cases(*((code, i) for codes, i in numbered for code in sorted(codes)), else_=zero)
 
     def allowed(self, codes: frozenset[Code]) -> NDArray[np.bool_]:
         """For each class, whether a condition that allows `codes` allows it (it takes a class whole)."""
         return np.array([False, *(members <= codes for members in self.members)])
 
 
-def _is_in(column: IntegerColumn, codes: frozenset[Code]) -> ibis.expr.types.BooleanValue:
-    ordered = sorted(codes)
-    first, last = ordered[0], ordered[-1]
-    if isinstance(first, int) and isinstance(last, int) and last - first + 1 == len(ordered) > 1:
-        return column.between(first, last)
-    return column.isin(ordered)
+def _is_range(codes: frozenset[Code]) -> bool:
+    numbers = [code for code in codes if isinstance(code, int)]
+    return len(numbers) == len(codes) and max(numbers) - min(numbers) + 1 == len(numbers)
 
 
 @dataclass(frozen=True)
@@ -130,3 +133,34 @@ def _partition(sets: set[frozenset[Code]]) -> tuple[frozenset[Code], ...]:
     for code in sorted(frozenset().union(*sets)):
         atoms.setdefault(frozenset(s for s in sets if code in s), set()).add(code)
     return tuple(frozenset(codes) for codes in atoms.values())
+
+
+def decide(table: Table, coding: Coding, outcomes: Mapping[int, int], *, keep: str) -> Table:
+    """The outcome of each row (null: none), from a table of packed code → outcome; as a tree of decisions.
+
+    Each row walks down one branch for each column, so it costs a few comparisons however many codes there are.
+    """
+    digits = table.select(keep, **{f"class_{c.column}": c.expression(table) for c in coding.classes})
+    order = sorted(range(len(coding.classes)), key=lambda axis: coding.classes[axis].size)
+    flat = np.array([outcomes.get(code, _NONE) for code in range(coding.size)])
+    cube = flat.reshape([c.size for c in coding.classes], order="F").transpose(order)
+    columns = [digits[f"class_{coding.classes[axis].column}"] for axis in order]
+    return digits.select(keep, outcome=_branch(cube, columns))
+
+
+_NONE = -1
+
+
+def _branch(cube: NDArray[np.int64], columns: list[IntegerColumn]) -> IntegerValue:
+    """The decision on the first column, with the rest of the cube below each branch."""
+    if (cube == cube.flat[0]).all():
+        value = int(cube.flat[0])
+        return ibis.null("int64") if value == _NONE else ibis.literal(value, "int64")
+    below: dict[bytes, list[int]] = {}
+    for digit, part in enumerate(cube):
+        below.setdefault(part.tobytes(), []).append(digit)
+    *branches, last = sorted(below.values(), key=len)
+    return columns[0].cases(
+        *((digit, _branch(cube[group[0]], columns[1:])) for group in branches for digit in group),
+        else_=_branch(cube[last[0]], columns[1:]),
+    )

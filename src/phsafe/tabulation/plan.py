@@ -99,30 +99,27 @@ class Plan:
         for condition in (*tabulation.cells.values(), *self._iteration_conditions(tabulation)):
             yield _terms_of(condition, UNITS.names)
 
-    @cached_property
-    def _person_codes(self) -> NDArray[np.int64]:
-        return np.arange(self.persons.size, dtype=np.int64)
-
-    def _kinds(self, narrow: Iterable[Tabulation]) -> list[NDArray[np.int64]]:
+    def _kinds(self, narrow: Iterable[Tabulation]) -> tuple[Coding, list[NDArray[np.int64]]]:
         """Person codes in kinds that the universes, and the cells of the narrow tabulations, can't tell apart."""
         conditions = {u.persons for u in self.universes}
-        conditions |= {c for t in narrow for c in self._person_conditions(t)}
-        ordered = sorted(conditions, key=repr)
-        masks = np.array([self.persons.mask(self._person_codes, c) for c in ordered], dtype=bool)
-        counted = np.zeros(len(self._person_codes), dtype=bool)
+        conditions |= {t.persons & c for t in narrow if t.persons for c in self._person_conditions(t)}
+        coding = self.persons.narrowed(column for c in conditions for column in c.columns)
+        codes = np.arange(coding.size, dtype=np.int64)
+        masks = np.array([coding.mask(codes, c) for c in sorted(conditions, key=repr)], dtype=bool)
+        counted = np.zeros(len(codes), dtype=bool)
         for universe in self.universes:
-            counted |= self.persons.mask(self._person_codes, universe.persons)
+            counted |= coding.mask(codes, universe.persons)
         kinds: dict[bytes, list[int]] = {}
-        for code in self._person_codes[counted]:
+        for code in codes[counted]:
             kinds.setdefault(masks[:, code].tobytes(), []).append(int(code))
-        return [np.array(codes, dtype=np.int64) for codes in kinds.values()]
+        return coding, [np.array(members, dtype=np.int64) for members in kinds.values()]
 
     @cached_property
     def narrow(self) -> tuple[Tabulation, ...]:
         """Person tabulations that are counted for each household first: as many as fit in `MAX_KINDS` kinds."""
         chosen: list[Tabulation] = []
-        for tabulation in sorted(self.person_tabulations, key=lambda t: len(self._kinds([t]))):
-            if len(self._kinds([*chosen, tabulation])) <= MAX_KINDS:
+        for tabulation in sorted(self.person_tabulations, key=lambda t: len(self._kinds([t])[1])):
+            if len(self._kinds([*chosen, tabulation])[1]) <= MAX_KINDS:
                 chosen.append(tabulation)
         return tuple(t for t in self.person_tabulations if t in chosen)
 
@@ -133,8 +130,13 @@ class Plan:
 
     @cached_property
     def kinds(self) -> tuple[NDArray[np.int64], ...]:
-        """The kinds of person counted for each household, as sets of person codes."""
-        return tuple(self._kinds(self.narrow))
+        """The kinds of person counted for each household, as sets of codes of `kind_coding`."""
+        return tuple(self._kinds(self.narrow)[1])
+
+    @cached_property
+    def kind_coding(self) -> Coding:
+        """Persons' codes as far as kinds differ in them."""
+        return self._kinds(self.narrow)[0]
 
     @cached_property
     def geo_columns(self) -> tuple[str, ...]:

@@ -8,9 +8,12 @@ are ever ordered.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import ibis
 import numpy as np
 import pyarrow as pa
+from ibis.expr.types import Table
 
 from phsafe.config import Config
 from phsafe.engine import Engine
@@ -18,17 +21,17 @@ from phsafe.grid import Counts
 from phsafe.progress import Progress, silent
 from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
-from phsafe.tabulation import cells, truncation
+from phsafe.tabulation import cells, households, truncation
 from phsafe.tabulation.cells import Rows
 from phsafe.tabulation.coding import Coding
-from phsafe.tabulation.households import households, kind_columns
+from phsafe.tabulation.packing import LIMIT
 from phsafe.tabulation.plan import Plan
 
 
 class Tabulated:
     """The counted rows of a run: what every vector of the grid is made from. Exact, so confidential."""
 
-    def __init__(self, plan: Plan, rows: dict[str, list[Rows]], sizes: pa.Table | None) -> None:
+    def __init__(self, plan: Plan, rows: dict[str, list[Rows]], sizes: list[pa.Table]) -> None:
         self.plan = plan
         self._rows = rows
         self._sizes = sizes
@@ -48,11 +51,10 @@ class Tabulated:
 
     def beyond(self) -> dict[str, tuple[int, int]]:
         """For each person tabulation, how many persons its universe has and how many are beyond the threshold."""
-        if self._sizes is None:
-            return {}
-        sizes = self._sizes.to_pylist()[0]
+        parts = [row for table in self._sizes for row in table.to_pylist()]
         numbers = {
-            u: (sizes[f"total{i}"] or 0, sizes[f"beyond{i}"] or 0) for i, u in enumerate(self.plan.universes)
+            universe: (sum(p[f"total{i}"] or 0 for p in parts), sum(p[f"beyond{i}"] or 0 for p in parts))
+            for i, universe in enumerate(self.plan.universes)
         }
         return {t.name: numbers[self.plan.universe(t)] for t in self.plan.person_tabulations}
 
@@ -64,33 +66,55 @@ def tabulate_tables(
     plan = Plan(config)
     rows: dict[str, list[Rows]] = {t.name: [] for t in plan.tabulations}
     if not plan.tabulations:
-        return Tabulated(plan, rows, None)
+        return Tabulated(plan, rows, [])
+    sizes: list[pa.Table] = []
     progress("grouping persons, units and geography by household", 0.0)
-    with engine.materialized(households(tables, plan)) as table:
-        progress("counting households", 0.6)
-        by_unit = engine.fetch(_by_unit(table, plan))
-        sizes = engine.fetch(truncation.sizes(table, plan)) if plan.universes else None
-        for tabulation in plan.tabulations:
-            if not tabulation.counts_persons:
-                rows[tabulation.name].append(_unit_rows(by_unit, plan))
-            elif tabulation in plan.narrow:
-                rows[tabulation.name].append(_kind_rows(by_unit, plan))
-        progress("counting persons by their own race", 0.7)
-        for tabulation in plan.wide:
-            rows[tabulation.name].append(_wide_rows(engine, tables, table, plan, tabulation))
-        if truncate and plan.universes:
-            progress("truncating large households", 0.9)
-            for tabulation, part in _dropped_rows(engine, tables, table, plan):
-                rows[tabulation.name].append(part)
+    with engine.materialized(households.packed(tables, plan)) as packed:
+        progress("counting", 0.6)
+        for part in _parts(engine, tables, packed, plan):
+            by_unit = engine.fetch(_by_unit(part.compositions, plan))
+            sizes += [engine.fetch(truncation.sizes(part.compositions, plan))] if plan.universes else []
+            for tabulation in plan.tabulations:
+                if not tabulation.counts_persons:
+                    rows[tabulation.name].append(_unit_rows(by_unit, plan))
+                elif tabulation in plan.narrow:
+                    rows[tabulation.name].append(_kind_rows(by_unit, plan))
+            for tabulation in plan.wide:
+                rows[tabulation.name].append(_wide_rows(engine, tables, part.households, plan, tabulation))
+            if truncate and plan.universes:
+                for tabulation, dropped in _dropped_rows(engine, tables, part.households, plan):
+                    rows[tabulation.name].append(dropped)
     progress("counted", 1.0)
     return Tabulated(plan, rows, sizes)
 
 
-def _by_unit(table, plan: Plan):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@dataclass(frozen=True)
+class _Part:
+    """Some of the households: one by one, and the same grouped by composition (with their number, n)."""
+
+    households: Table
+    compositions: Table
+
+
+def _parts(engine: Engine, tables: Tables, packed: Table, plan: Plan) -> Iterator[_Part]:
+    """The households whose counts fit their fields; then, if there are any, those of absurd size."""
+    small = households.small(packed, plan)
+    yield _Part(
+        households.unpacked(small, plan, "MAFID"),
+        households.unpacked(households.compositions(small, plan), plan, "n"),
+    )
+    keys = engine.fetch(packed.filter(packed["rows"] >= LIMIT).select("MAFID"))["MAFID"].to_pylist()
+    if keys:
+        with engine.materialized(households.giants(tables, plan, keys)) as giants:
+            yield _Part(giants, giants.drop("MAFID").mutate(n=ibis.literal(1, "int64")))
+
+
+def _by_unit(compositions: Table, plan: Plan) -> Table:
     """Households and persons of each kind, by unit code and region."""
-    return table.group_by("unit", "region").agg(
-        n=table.count().cast("int64"),
-        **{name: table[name].sum().cast("int64") for name in kind_columns(plan)},
+    n = compositions.n
+    return compositions.group_by("unit", "region").agg(
+        n=n.sum().cast("int64"),
+        **{name: (compositions[name] * n).sum().cast("int64") for name in households.kind_columns(plan)},
     )
 
 
@@ -106,14 +130,14 @@ def _unit_rows(by_unit: pa.Table, plan: Plan) -> Rows:
 
 def _kind_rows(by_unit: pa.Table, plan: Plan) -> Rows:
     """One row for each unit code, region and kind; any code of a kind stands for all of it."""
-    kinds, size = kind_columns(plan), by_unit.num_rows
+    kinds, size = households.kind_columns(plan), by_unit.num_rows
     person = np.repeat([codes[0] for codes in plan.kinds], size)
     n = np.concatenate([_vector(by_unit, name) for name in kinds])
     unit, region = (np.tile(_vector(by_unit, name), len(kinds)) for name in ("unit", "region"))
-    return Rows(plan.units, unit, region, n, plan.persons, person)
+    return Rows(plan.units, unit, region, n, plan.kind_coding, person)
 
 
-def _wide_rows(engine: Engine, tables: Tables, table, plan: Plan, tabulation: Tabulation) -> Rows:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _wide_rows(engine: Engine, tables: Tables, table: Table, plan: Plan, tabulation: Tabulation) -> Rows:
     """Persons of one tabulation joined one by one, grouped by no more codes than it needs."""
     persons = plan.persons.narrowed(plan.person_columns(tabulation))
     units = plan.units.narrowed(plan.unit_columns(tabulation))
@@ -126,7 +150,9 @@ def _wide_rows(engine: Engine, tables: Tables, table, plan: Plan, tabulation: Ta
     return _rows(engine.fetch(counted), units, persons)
 
 
-def _dropped_rows(engine: Engine, tables: Tables, table, plan: Plan) -> Iterator[tuple[Tabulation, Rows]]:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _dropped_rows(
+    engine: Engine, tables: Tables, table: Table, plan: Plan
+) -> Iterator[tuple[Tabulation, Rows]]:
     """What truncation takes away from each person tabulation."""
     with (
         engine.materialized(truncation.oversized(table, plan)) as large,

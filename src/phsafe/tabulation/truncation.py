@@ -29,18 +29,21 @@ def size_of(table: Table, plan: Plan, universe: Universe) -> ibis.expr.types.Int
     """How many persons of a universe a household has, before truncation."""
     total = ibis.literal(0, "int64")
     for name, codes in zip(kind_columns(plan), plan.kinds, strict=True):
-        if plan.persons.mask(codes[:1], universe.persons)[0]:
+        if plan.kind_coding.mask(codes[:1], universe.persons)[0]:
             total = total + table[name]
     return total
 
 
 def sizes(households: Table, plan: Plan) -> Table:
-    """One row: for each universe, its persons before truncation (total0, …) and those beyond τ (beyond0, …)."""
+    """One row: for each universe, its persons before truncation (total0, …) and those beyond τ (beyond0, …).
+
+    Each row of `households` stands for n of them.
+    """
     columns = {}
     for i, universe in enumerate(plan.universes):
         size = size_of(households, plan, universe)
-        columns[f"total{i}"] = size.sum().cast("int64")
-        columns[f"beyond{i}"] = ibis.greatest(size - universe.tau, 0).sum().cast("int64")
+        columns[f"total{i}"] = (size * households.n).sum().cast("int64")
+        columns[f"beyond{i}"] = (ibis.greatest(size - universe.tau, 0) * households.n).sum().cast("int64")
     return households.aggregate(**columns)
 
 
