@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from phsafe.privacy.sensitivity import Definition
+    from phsafe.privacy.sensitivity import Definition, Mode
 
 UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
+MODE_NOTES: Mapping[Mode, str] = {
+    "published": "published (the paper's Δ)",
+    "tight": "tight (holds the unbounded loss)",
+    "tight-bounded": "tight-bounded (holds the bounded loss)",
+}
 NEIGHBOURS = "unbounded: one person added or removed; bounded: one person's record changed"
 TIGHT_NAME = "2020 noise accounted tightly"
 
@@ -102,7 +107,7 @@ class Budget:
         unit = UNITS[self.config.privacy]
         numbers = ("τ", "Δ", unit, f"bounded {unit}", "σ²", "MOE", "exact")
         table = _table(
-            f"Sensitivity {self.config.sensitivity}; MOE at 90 % by the formula and by the exact quantile",
+            f"Sensitivity: {MODE_NOTES[self.config.sensitivity]}; MOE at 90 %",
             ("Tabulation", "Level"),
             numbers,
         )

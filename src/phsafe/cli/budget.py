@@ -29,12 +29,12 @@ def budget(
     json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Show what a config costs and how accurate it is: margin of error, ρ, bounded ρ and ε. Needs no data."""
-    from phsafe import budget as budgets
+    from phsafe.budget import budget as budget_of
+    from phsafe.budget import compare as comparison_of
     from phsafe.config import Config
 
     loaded = Config.load(config).with_sensitivity(sensitivity)
-    call = budgets.compare if compare else budgets.budget
-    result = call(loaded, _delta(delta))
+    result = (comparison_of if compare else budget_of)(loaded, _delta(delta))
     if json:
         typer.echo(result.to_json())
         return
