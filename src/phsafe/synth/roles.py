@@ -87,7 +87,7 @@ AGAIN = {Role.GRANDCHILD: 6.0, Role.SIBLING: 4.0, Role.OTHER_RELATIVE: 6.0}
 #: Households from this size on are large, and hold several generations more often, by this factor (tuned so
 #: that the share with more than six people under 18 is the nation's).
 LARGE_FROM = 7
-LARGE_FACTOR = 1.7
+LARGE_FACTOR = 1.6
 
 
 @cache
