@@ -18,13 +18,15 @@ from phsafe.synth.profile import RACES, SIZES, TENURES, Profile
 
 #: Enough for every margin of every state to hold to a thousandth of its value.
 ROUNDS = 20
+#: The size class of 11 or more people.
+LARGEST = 8
 #: Cumulative shares are whole numbers of 2**-40: times a chunk of households they still fit 64 bits.
 SCALE_BITS = 40
 
 
 @dataclass(frozen=True)
 class Seed:
-    """All possible cells, one array for each trait, and their national odds. Group is the slowest index."""
+    """All possible cells, one array for each trait, and their national odds."""
 
     group: Bytes
     kind: Bytes
@@ -36,7 +38,7 @@ class Seed:
 
 @cache
 def seed() -> Seed:
-    """The cells in an order that keeps rare groups, then rare kinds, then rare sizes together (see `Cells.allot`)."""
+    """The cells in an order that keeps the rare together (see `Cells.allot`): the largest, then groups, then kinds."""
     shape = (k.GROUPS, len(k.KINDS), 9, 4, len(k.AGE_BANDS))
     group, kind, size, tenure, age = (axis.ravel().astype(np.uint8) for axis in np.indices(shape))
     style = [kind_.style for kind_ in k.KINDS]
@@ -57,7 +59,8 @@ def seed() -> Seed:
         np.array(k.TENURE_BY_GROUP)[group, tenure],
     ):
         odds *= factor
-    keep = odds > 0
+    keep = np.flatnonzero(odds > 0)
+    keep = keep[np.argsort(size[keep] != LARGEST, kind="stable")]
     return Seed(*(trait[keep] for trait in (group, kind, size, tenure, age, odds)))
 
 
