@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from phsafe.conditions import Where
 from phsafe.schema import STATES
 from phsafe.spec import Tabulation
 from phsafe.tables import CENSUS_2020
@@ -40,17 +41,49 @@ def truncation(data: Path) -> dict[str, object]:
 
 def dropped(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> dict[str, float]:
     """Threshold → the share, in percent, of the people of a universe who stand beyond it in their household."""
-    people = persons
-    for name, codes in tabulation.persons.terms:
-        people = people.filter(pl.col(name).is_in(list(codes)))
-    homes = units.filter(pl.col("RTYPE") == 2)
-    for name, codes in tabulation.units.terms:
-        homes = homes.filter(pl.col(name).is_in(list(codes)))
+    people = restricted(persons, tabulation.persons)
+    homes = restricted(units.filter(RTYPE=2), tabulation.units)
     sizes = (
         people.join(homes.select("MAFID"), on="MAFID").group_by("MAFID").len().collect()["len"].cast(pl.Int64)
     )
     total = sizes.sum()
     return {str(tau): round(100 * (sizes - tau).clip(0).sum() / total, 5) for tau in range(1, MOST + 1)}
+
+
+def universes(data: Path) -> dict[str, dict[str, float]]:
+    """Table → its total line's people (and units) as shares of all people in households (and of all households)."""
+    persons = pl.scan_parquet(data / "persons/*.parquet")
+    units = pl.scan_parquet(data / "units/*.parquet").filter(RTYPE=2)
+    measured = {t.name: size(t, persons, units) for t in CENSUS_2020.tabulations}
+    everybody, homes = measured["PH1_num"], measured["PH1_denom"]
+    shares = {}
+    for table in CENSUS_2020.tables:
+        if table.average is None:
+            shares[table.name] = {
+                "people": round(measured[table.tabulations[0].name] / everybody, 4),
+                "units": 1.0,
+            }
+        else:
+            outputs = {o.name: CENSUS_2020.measured(o).name for o in (*table.derived, *table.tabulations)}
+            people, per = outputs[table.average.numerator], outputs[table.average.denominator]
+            shares[table.name] = {
+                "people": round(measured[people] / everybody, 4),
+                "units": round(measured[per] / homes, 4),
+            }
+    return shares
+
+
+def size(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> int:
+    rows = restricted(units, tabulation.units)
+    if tabulation.persons is not None:
+        rows = restricted(persons, tabulation.persons).join(rows.select("MAFID"), on="MAFID")
+    return rows.select(pl.len()).collect().item()
+
+
+def restricted(frame: pl.LazyFrame, condition: Where) -> pl.LazyFrame:
+    for name, codes in condition.terms:
+        frame = frame.filter(pl.col(name).is_in(list(codes)))
+    return frame
 
 
 def groups() -> list[tuple[str, str, int, int]]:
@@ -77,7 +110,7 @@ def rounded(value: float) -> int:
 
 
 if __name__ == "__main__":
-    table = truncation(Path(sys.argv[1]))
+    table = {**truncation(Path(sys.argv[1])), "universes": universes(Path(sys.argv[1]))}
     (HERE / "truncation.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     with (HERE / "groups.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -144,6 +144,12 @@ class Figures:
             "measurements": len(self.rows),
         }
 
+    @cached_property
+    def totals_by_tabulation(self) -> dict[str, float]:
+        """Each tabulation's share of the loss."""
+        parts = self.budget.account.totals("tabulation")
+        return {name: float(part.unbounded / self.loss.unbounded) for name, part in parts.items()}
+
     def curve(self, key: Key) -> dict[str, Any]:
         """MOE against budget around the current point, by the paper's formula."""
         reach = float(targets.reach(self.config, key[0]))

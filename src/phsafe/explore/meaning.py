@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,14 @@ from phsafe.privacy.margins import Z
 
 if TYPE_CHECKING:
     from phsafe.privacy.accountant import Loss
-    from phsafe.privacy.sensitivity import Definition
+    from phsafe.privacy.sensitivity import Definition, Mode
 
+UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
+MODE_NOTES: Mapping[Mode, str] = {
+    "published": "published (the paper's Δ)",
+    "tight": "tight (holds the unbounded loss)",
+    "tight-bounded": "tight-bounded (holds the bounded loss)",
+}
 #: A MOE above these shares of the figure itself makes it rough, or hardly more than noise.
 ROUGH, NOISE = 0.05, 0.3
 #: Beyond this relative uncertainty of a denominator the delta method has nothing to say.

@@ -74,5 +74,12 @@ def groups() -> Mapping[tuple[str, str], tuple[int, int]]:
     }
 
 
+@cache
+def universes() -> Mapping[str, Mapping[str, float]]:
+    """Table → the share of people (and of households) that its total line counts, to guess at a group's numbers."""
+    found: dict[str, dict[str, float]] = json.loads(_shipped("truncation.json"))["universes"]
+    return found
+
+
 def _shipped(name: str) -> str:
     return files("phsafe.explore").joinpath(name).read_text(encoding="utf-8")
