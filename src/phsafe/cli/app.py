@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import typer
 
+from phsafe.cli.audit import audit
 from phsafe.cli.budget import budget
+from phsafe.cli.demo import demo
+from phsafe.cli.estimate import estimate
+from phsafe.cli.explore import explore
 from phsafe.cli.ledger import app as ledger
 from phsafe.cli.release import check, release
+from phsafe.cli.solve import solve
+from phsafe.cli.synth import synth
 from phsafe.cli.tabulate import tabulate
 from phsafe.cli.validate import validate
+from phsafe.cli.workbook import workbook
 
 app = typer.Typer(
     name="phsafe",
     help="Tables about people in their households, published without giving any person away.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-CONFIDENTIAL = "With confidential data"
-PARAMETERS = "Choose parameters (needs no data)"
-PUBLIC = "After a release (public)"
-
-for command in (validate, tabulate, release):
-    app.command(rich_help_panel=CONFIDENTIAL)(command)
-app.add_typer(ledger, name="ledger", rich_help_panel=CONFIDENTIAL)
-app.command(rich_help_panel=PARAMETERS)(budget)
-app.command(rich_help_panel=PUBLIC)(check)
+COMMANDS = {
+    "Start here": (demo, synth),
+    "With confidential data": (validate, tabulate, release),
+    "After a release (public)": (check, estimate),
+    "Choose parameters (no data needed)": (budget, solve, explore, workbook, audit),
+}
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(ledger, name="ledger", rich_help_panel="With confidential data")
 
 
 def _version(value: bool) -> None:

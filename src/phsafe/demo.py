@@ -1,0 +1,97 @@
+"""Everything the program does, on two made-up states, in seconds: what a newcomer runs first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from phsafe import exact
+from phsafe.config import Config
+from phsafe.counting import Settings, count
+from phsafe.estimate import Estimates, estimate
+from phsafe.estimate.lines import basis, output
+from phsafe.files import check_absent
+from phsafe.folder import Release
+from phsafe.parameters import parameters_2020
+from phsafe.progress import Progress, part, silent
+from phsafe.releasing import release_tables
+from phsafe.spec import Catalog, Table
+from phsafe.synth import synth
+from phsafe.tabulation import tidy
+
+#: One large and one small state.
+STATES = ("06", "56")
+HOUSEHOLDS = 100_000
+SEED = 2020
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo made, and where."""
+
+    folder: Path
+    config: Config
+    release: Release
+    estimates: Estimates
+    truth: pl.DataFrame
+
+    def against_truth(self, table: Table, region: str) -> Iterator[tuple[str, float, float, float, float]]:
+        """The lines of a finished table for everyone in a region: label, truth, estimate, lower, upper."""
+        frame = self.estimates.tables[table.name].filter(REGION_ID=region, ITERATION_CODE="*")
+        counts = self.truth.filter(REGION_ID=region, ITERATION_CODE="*")
+        for line, row in zip(table.shell, frame.iter_rows(named=True), strict=True):
+            true = true_value(self.config.catalog, table, line.number, counts)
+            label = f"{'  ' * line.indent}{line.label}"
+            yield label, true, row["ESTIMATE"], row["LOWER_90"], row["UPPER_90"]
+
+
+def run(out: Path, progress: Progress = silent) -> Demo:
+    """Make data, validate, release, estimate; everything lies in the folder `out` afterwards."""
+    check_absent(out)
+    out.mkdir()
+    data, file = out / "data", out / "config.json"
+    made = part(progress, 0.0, 0.3)
+    synth(
+        data,
+        HOUSEHOLDS,
+        ",".join(STATES),
+        SEED,
+        progress=lambda done, total: made("making data", done / total),
+    )
+    file.write_text(exact.dumps(parameters_2020() | {"state_filter": list(STATES)}) + "\n")
+    config = Config.load(file)
+    release, _ = release_tables(
+        config,
+        data,
+        out / "release",
+        out / "population.ledger",
+        Settings(),
+        progress=part(progress, 0.3, 0.7),
+    )
+    progress("estimating", 0.7)
+    estimates = estimate(release)
+    estimates.write(out / "estimates")
+    # The truth may be shown because the data are made up; it is never part of a release.
+    truth = tidy(config, count(config, data, Settings(truncate=False, skip_validation=True)))
+    progress("done", 1.0)
+    return Demo(out, config, release, estimates, truth)
+
+
+def true_value(catalog: Catalog, table: Table, line: int, counts: pl.DataFrame) -> float:
+    """The exact value of a line: a count, or an average, from the exact counts of one population group."""
+
+    def total(name: str, number: int) -> int:
+        made = output(catalog, name)
+        cells = basis(catalog, table, made, number)
+        rows = counts.filter(
+            pl.col("TABULATION") == catalog.measured(made).name, pl.col("DATA_CELL").is_in(cells)
+        )
+        return int(rows["COUNT"].sum())
+
+    if table.average is None:
+        return total(table.tabulations[0].name, line)
+    units = total(table.average.denominator, table.average.per[line])
+    return total(table.average.numerator, line) / units if units else float("nan")
