@@ -1,0 +1,215 @@
+"""Every kind of damage to clean data is found, by its rule, in its table and column, with its number of rows."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import phsafe
+from phsafe.schema import LAYOUTS
+
+HOUSEHOLDS = 250
+DOMAIN, GIVEN, NUMBER = "the value is in its domain", "a value is given", "a whole number is given"
+
+
+@pytest.fixture(scope="module")
+def clean(parity) -> dict[str, pl.DataFrame]:
+    """Real-looking households that break no rule, as texts."""
+    frames = {
+        name: pl.read_csv(parity / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")
+    }
+    small = frames["units"].filter(pl.col("FINAL_POP").cast(int) < 7).head(HOUSEHOLDS)["MAFID"].implode()
+    return {name: frame.filter(pl.col("MAFID").is_in(small)) for name, frame in frames.items()}
+
+
+def findings(frames, us, **options) -> dict[tuple[str, str, str, str], int]:
+    report = phsafe.validate(us, frames, **options)
+    return {(f.severity, f.rule, f.table, f.column): f.rows for f in report.findings}
+
+
+def put(frame: pl.DataFrame, column: str, value: object, where: pl.Expr, rows: int) -> pl.DataFrame:
+    """The first `rows` rows that fit `where` get the value."""
+    chosen = frame.with_row_index("row").filter(where).head(rows)["row"].implode()
+    assert chosen.list.len().item() == rows
+    cell = pl.when(pl.col("row").is_in(chosen)).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    return frame.with_row_index("row").with_columns(cell).drop("row")
+
+
+def test_clean_data_has_no_finding(clean, us):
+    assert findings(clean, us) == {}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+def test_every_column_has_a_domain_and_may_not_be_empty(clean, us, layout):
+    frame, expected = clean[layout.name], {}
+    for i, column in enumerate(layout.columns):
+        bad, empty = 2 * i + 1, 2 * i + 2
+        numbered = frame.with_row_index("row")
+        is_bad, is_empty = (
+            pl.col("row").is_between(0, bad - 1),
+            pl.col("row").is_between(bad, bad + empty - 1),
+        )
+        wrong = "777777777" if column.name != "MAFID" else "99"
+        frame = numbered.with_columns(
+            pl.when(is_bad)
+            .then(pl.lit(wrong))
+            .when(is_empty)
+            .then(None)
+            .otherwise(column.name)
+            .alias(column.name)
+        ).drop("row")
+        expected["error", DOMAIN, layout.name, column.name] = bad
+        expected["error", NUMBER if column.is_integer else GIVEN, layout.name, column.name] = empty
+    found = findings(clean | {layout.name: frame}, us, allow_unclassified=True)
+    assert {key: rows for key, rows in found.items() if key[1] in (DOMAIN, GIVEN, NUMBER)} == expected
+
+
+def test_a_state_that_is_none_is_an_error_and_one_outside_the_filter_is_not(clean, us):
+    unknown = put(clean["geo"], "TABBLKST", "03", pl.col("RTYPE") == "2", 4)
+    assert findings(clean | {"geo": unknown}, us) == {("error", DOMAIN, "geo", "TABBLKST"): 4}
+    outside = put(clean["geo"], "TABBLKST", "72", pl.col("RTYPE") == "2", 4)
+    assert findings(clean | {"geo": outside}, us) == {}
+
+
+@pytest.mark.parametrize("text", ["1.0", " 1", "01", "1e0", "+1", "-1", "١"])
+def test_integers_are_written_in_one_way_only(clean, us, text):
+    persons = put(clean["persons"], "CENHISP", text, pl.col("RTYPE") == "3", 3)
+    assert (
+        findings(clean | {"persons": persons}, us, allow_unclassified=True)[
+            "error", NUMBER, "persons", "CENHISP"
+        ]
+        == 3
+    )
+
+
+OCCUPIED = (pl.col("RTYPE") == "2") & (pl.col("HHT") != "0")
+VACANT = (pl.col("RTYPE") == "2") & (pl.col("HHT") == "0")
+MARRIED, ALONE = pl.col("HHT") == "1", pl.col("HHT") == "4"
+
+
+def repeated(frame: pl.DataFrame, where: pl.Expr, rows: int) -> pl.DataFrame:
+    return pl.concat([frame, frame.filter(where).head(rows)])
+
+
+def without(frame: pl.DataFrame, where: pl.Expr, rows: int) -> pl.DataFrame:
+    return frame.join(frame.filter(where).head(rows), on="MAFID", how="anti")
+
+
+#: name → (table, damage, what must be found: severity, rule, table, column, rows)
+DAMAGES = {
+    "repeated unit": (
+        "units", lambda f: repeated(f, VACANT, 3), ("error", "MAFID stands once in units", "units", "MAFID", 6)),
+    "repeated geo": (
+        "geo", lambda f: repeated(f, pl.lit(True), 3), ("error", "MAFID stands once in geo", "geo", "MAFID", 6)),
+    "unit without geo": (
+        "geo", lambda f: f.slice(5), ("error", "a unit's MAFID is in geo", "units", "MAFID", 5)),
+    "geo without unit": (
+        "units", lambda f: without(f, VACANT, 4), ("error", "a geo row's MAFID is in units", "geo", "MAFID", 4)),
+    "person without unit": (
+        "units", lambda f: without(f, ALONE, 4), ("error", "a person's MAFID is in units", "persons", "MAFID", 4)),
+    "no race of the householder": (
+        "units", lambda f: put(f, "HHRACE", "00", OCCUPIED, 5),
+        ("error", "an occupied housing unit has its householder's race and ethnicity", "units", "HHRACE", 5)),
+    "no ethnicity of the householder": (
+        "units", lambda f: put(f, "HHSPAN", "0", OCCUPIED, 5),
+        ("error", "an occupied housing unit has its householder's race and ethnicity", "units", "HHSPAN", 5)),
+    "FINAL_POP": (
+        "units", lambda f: put(f, "FINAL_POP", "99", OCCUPIED, 5),
+        ("warning", "FINAL_POP is the number of persons", "units", "FINAL_POP", 5)),
+    "a second householder": (
+        "persons", lambda f: put(f, "RELSHIP", "20", pl.col("RELSHIP") == "34", 2),
+        ("warning", "an occupied unit has exactly one householder", "units", "RELSHIP", 2)),
+    "no householder": (
+        "persons",
+        lambda f: put(f, "RELSHIP", "36", pl.col("MAFID").is_duplicated() & (pl.col("RELSHIP") == "20"), 2),
+        ("warning", "an occupied unit has exactly one householder", "units", "RELSHIP", 2)),
+    "NPF": (
+        "units", lambda f: put(f, "NPF", "9", OCCUPIED, 5),
+        ("warning", "NPF is the number of persons in the family", "units", "NPF", 5)),
+    "HHT": (
+        "units", lambda f: put(f, "HHT", "5", MARRIED, 5),
+        ("warning", "HHT follows from the members", "units", "HHT", 5)),
+    "HHT2": (
+        "units", lambda f: put(f, "HHT2", "08", pl.col("HHT2") == "07", 2),
+        ("warning", "HHT2 follows from the members", "units", "HHT2", 2)),
+    "the householder's sex": (
+        "units", lambda f: put(f, "HHT2", "05", ALONE, 5),
+        ("warning", "HHT and HHT2 have a householder of the same sex", "units", "HHT2", 5)),
+    "CPLT": (
+        "units", lambda f: put(f, "CPLT", "4", pl.col("CPLT") == "5", 5),
+        ("warning", "CPLT follows from the members", "units", "CPLT", 5)),
+    "a person in quarters in a housing unit": (
+        "persons", lambda f: put(f, "RTYPE", "5", pl.col("RELSHIP") == "20", 5),
+        ("warning", "a person's RTYPE fits the unit's", "persons", "RTYPE", 5)),
+    "geo of another type": (
+        "geo", lambda f: put(f, "RTYPE", "4", pl.col("RTYPE") == "2", 5),
+        ("warning", "the unit and its geo row have the same RTYPE", "geo", "RTYPE", 5)),
+    "own children where the type says none": (
+        "units", lambda f: put(f, "HHT2", "02", pl.col("HHT2") == "01", 1),
+        ("error", "every record of the universe fits a cell", "PH6", "", None)),
+    "a couple that is none": (
+        "units", lambda f: put(f, "CPLT", "5", MARRIED, 5),
+        ("error", "every record of the universe fits a cell", "PH2", "", None)),
+    "no tenure": (
+        "units", lambda f: put(f, "TEN", "0", OCCUPIED, 5),
+        ("error", "every record of the universe fits a cell", "PH8_denom", "", 5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found(clean, us, name):
+    table, damage, (*key, rows) = DAMAGES[name]
+    found = findings(clean | {table: damage(clean[table])}, us)
+    assert tuple(key) in found
+    assert rows is None or found[tuple(key)] == rows
+
+
+def test_all_damages_at_once_are_reported_in_one_go(clean, us):
+    """Damages of one table after the other; whatever they do to each other, every rule must speak."""
+    frames = dict(clean)
+    for name in ("no tenure", "CPLT", "the householder's sex", "NPF", "FINAL_POP", "a second householder",
+                 "no race of the householder", "repeated unit", "repeated geo", "geo of another type"):  # fmt: skip
+        table, damage, _ = DAMAGES[name]
+        frames[table] = damage(frames[table])
+    found = findings(frames, us)
+    for name in (
+        "no tenure",
+        "CPLT",
+        "NPF",
+        "FINAL_POP",
+        "a second householder",
+        "repeated unit",
+        "repeated geo",
+    ):
+        assert tuple(DAMAGES[name][2][:4]) in found
+
+
+def test_only_tabulations_with_a_budget_are_checked_for_cells(clean, us, us_document):
+    damaged = clean | {"units": put(clean["units"], "TEN", "0", OCCUPIED, 5)}
+    for name in ("PH7", "PH8_denom"):
+        us_document["privacy_budget"][name] = dict.fromkeys(us_document["privacy_budget"][name], 0)
+    assert findings(damaged, us_document) == {}
+    assert {key[2] for key in findings(damaged, us)} == {"PH7", "PH8_denom"}
+
+
+def test_unclassified_records_can_be_allowed(clean, us):
+    damaged = clean | {"units": put(clean["units"], "TEN", "0", OCCUPIED, 5)}
+    assert {key[0] for key in findings(damaged, us)} == {"error"}
+    assert {key[0] for key in findings(damaged, us, allow_unclassified=True)} == {"warning"}
+
+
+def test_persons_beyond_a_threshold_are_noted_with_their_share(clean, us_document):
+    us_document["tau"]["PH1_num"] = 2
+    report = phsafe.validate(us_document, clean)
+    sizes = clean["persons"].filter(RTYPE="3").group_by("MAFID").len()["len"].cast(int)
+    beyond = int((sizes - 2).clip(0).sum())
+    (note,) = [f for f in report.findings if f.table == "PH1_num"]
+    assert (note.severity, note.rows, note.share) == ("note", beyond, beyond / sizes.sum())
+    assert report.ok
+
+
+def test_extra_columns_are_counted_and_not_named(clean, us):
+    extra = clean | {"units": clean["units"].with_columns(pl.lit("x").alias("SECRET"))}
+    report = phsafe.validate(us, extra)
+    assert [(f.severity, f.table, f.rows) for f in report.findings] == [("warning", "units", 1)]
+    assert "SECRET" not in str(report)
