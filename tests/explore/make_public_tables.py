@@ -89,7 +89,7 @@ def restricted(frame: pl.LazyFrame, condition: Where) -> pl.LazyFrame:
 def groups() -> list[tuple[str, str, int, int]]:
     """(region, iteration, households, people in them), to three significant digits."""
     rows: list[tuple[str, str, float, float]] = []
-    for profile in csv.DictReader(PROFILES.open(encoding="utf-8")):
+    for profile in csv.DictReader(PROFILES.read_text(encoding="utf-8").splitlines()):
         households, size = float(profile["HOUSEHOLDS_ACS"]), float(profile["PERSONS_PER_HOUSEHOLD"])
         rows.append((profile["STATE"], "*", households, households * size))
         for code, name in SHARES.items():

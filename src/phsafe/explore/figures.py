@@ -136,7 +136,7 @@ class Figures:
             "epsilon_bounded": epsilon_bounded,
             "epsilon_text": _four(epsilon),
             "epsilon_bounded_text": _four(epsilon_bounded),
-            "delta": str(self.delta),
+            "delta": str(self.delta).lower(),
             "tight_unbounded": round_up(tight.unbounded, 6),
             "tight_bounded": round_up(tight.bounded, 6),
             "by_tabulation": by["tabulation"],

@@ -1,6 +1,7 @@
 // Small pictures in SVG and HTML: they take their colours from the theme and print as they look.
 
 import { el, svg } from "./dom.js";
+import { levelName } from "./grid.js";
 
 export function bars(start, numbers) {
   const shares = numbers.totals.by_tabulation;
@@ -13,7 +14,7 @@ export function bars(start, numbers) {
     return [el("span", {}, t.name), bar, el("span", { class: "num", title: shares[t.name].unbounded }, percent(shares[t.name].share))];
   });
   const legend = start.levels.filter((level) => numbers.totals.by_level[level.key]).map((level) =>
-    el("span", {}, el("i", { class: colour.get(level.key) }), `${level.geography} ${level.iterations === "Unattributed" ? "All" : level.iterations} ${percent(numbers.totals.by_level[level.key].share)}`));
+    el("span", {}, el("i", { class: colour.get(level.key) }), `${levelName(level)} ${percent(numbers.totals.by_level[level.key].share)}`));
   return [el("div", { class: "bars" }, rows), el("div", { class: "legend" }, legend)];
 }
 

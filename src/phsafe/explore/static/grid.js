@@ -1,7 +1,7 @@
 // The left side: how noise is calibrated, what is published, thresholds, budgets or targets, locks, and the total.
 
 import { ask } from "./api.js";
-import { $, el, notice, segmented, select, show } from "./dom.js";
+import { $, el, notice, segmented, select, show, svg } from "./dom.js";
 import { store } from "./store.js";
 
 let start;
@@ -57,8 +57,8 @@ function table() {
     else spans.push([level.geography, 1]);
   }
   const head = el("thead", {},
-    el("tr", {}, el("td"), spans.map(([name, n]) => el("th", { class: "geo", colspan: n, scope: "colgroup" }, name))),
-    el("tr", {}, el("th", { class: "row" }, el("small", {}, "what is counted")), start.levels.map((level) => {
+    el("tr", {}, el("td", { class: "corner" }), spans.map(([name, n]) => el("th", { class: "geo", colspan: n, scope: "colgroup" }, name))),
+    el("tr", {}, el("th", { class: "row" }), start.levels.map((level) => {
       const box = el("input", {
         type: "checkbox", "aria-label": `Publish ${level.geography} ${level.iterations}`, "data-column": level.key,
         disabled: !exists(level), onchange: () => column(level.key, box.checked),
@@ -88,7 +88,7 @@ function row(tabulation) {
 }
 
 function cell(name, level) {
-  const words = `${name}, ${level.geography} ${level.iterations}`;
+  const words = `${name}, ${levelName(level)}`;
   const input = el("input", {
     "data-tab": name, "data-level": level.key, "aria-label": words, autocomplete: "off", spellcheck: "false", inputmode: "decimal",
     oninput: () => store.change((s) => { s.entries[name][level.key].value = input.value; }, `${name} ${level.key}`),
@@ -96,12 +96,18 @@ function cell(name, level) {
     onkeydown: (event) => keys(event, name, level.key),
   });
   const out = el("output", {});
-  const lock = el("button", { class: "lock", type: "button", tabindex: "-1", title: "Lock (Alt+L): the solver won’t touch it", onclick: () => toggle(name, level.key, "locked") }, "🔒");
+  const lock = el("button", { class: "lock", type: "button", tabindex: "-1", title: "Lock (Alt+L): the solver won’t touch it", onclick: () => toggle(name, level.key, "locked") }, padlock());
   const bubble = el("div", { class: "bubble" });
   const box = el("td", {}, input, out, lock, bubble);
   cells.set(`${name} ${level.key}`, { box, input, out, lock, bubble, level });
   return box;
 }
+
+const padlock = () => svg("svg", { viewBox: "0 0 11 12", "aria-hidden": "true" },
+  svg("rect", { x: 1, y: 5, width: 9, height: 7, rx: 1.5, fill: "currentColor" }),
+  svg("path", { d: "M3 5V3.5a2.5 2.5 0 0 1 5 0V5", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }));
+
+export const levelName = (level) => `${level.geography} ${level.iterations === "Unattributed" ? "All" : level.iterations}`;
 
 function keys(event, name, level) {
   const moves = { ArrowUp: -1, ArrowDown: 1, Enter: 1 };
@@ -217,7 +223,7 @@ function inspect() {
   };
   const of = start.levels.find((one) => one.key === level);
   show($("#inspector"),
-    el("strong", {}, `${tabulation}, ${of.geography} ${of.iterations}`), box("on", "published"), box("locked", "locked"),
+    el("strong", {}, `${tabulation}, ${levelName(of)}`), box("on", "published"), box("locked", "locked"),
     row && entry.on ? el("span", { class: "num" }, `${unit()} ${row.unbounded} unbounded, ${row.bounded} bounded · ± ${row.moe_text} · ${row.share_text} of the total`) : null,
     listed);
 }
@@ -230,7 +236,7 @@ function solver() {
   const problem = el("p", { class: "problem", id: "total-problem", role: "alert" });
   show(form,
     el("label", { class: "field" }, el("span", {}, `Solve for a total ${unit()}`), total),
-    choice("for a person", segmented("neighbours", [["unbounded", "added or removed"], ["bounded", "changed"]], kept.neighbours, (v) => { kept.neighbours = v; }, "Neighbours")),
+    choice("for a person", segmented("neighbours", [["unbounded", "added/removed"], ["bounded", "changed"]], kept.neighbours, (v) => { kept.neighbours = v; }, "Neighbours")),
     choice("weights", select([["equal", "every level alike"], ["cells", "every cell alike"]], kept.weights, (v) => { kept.weights = v; }, "Weights")),
     el("button", { class: "main", id: "split" }, "Split"),
     problem);

@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { bars, curve } from "./charts.js";
 import { $, el, notice, segmented, select, show } from "./dom.js";
-import { goTo, unit } from "./grid.js";
+import { goTo, levelName, unit } from "./grid.js";
 import { store } from "./store.js";
 
 let start;
@@ -15,7 +15,7 @@ export function setUp(catalog) {
   start = catalog;
   const kinds = [["formula", "1.645 σ", "The paper’s formula"], ["exact", "exact", "The 90 % quantile of the noise itself"], ["joint", "after joint fit", "Once everything that must add up is made to: weighted least squares over all identities"]];
   show($("#moe-kind"), segmented("moe-kind", kinds, kind, (value) => { kind = value; if (store.numbers) matrix(); }, "Which margin of error"));
-  show($("#table-choice"), select(start.tables.map((t) => [t.name, `${t.name}  ${t.title}`.slice(0, 44)]), store.focus.table, (v) => { store.focus.table = v; groupForm(); store.tell("focus"); }, "Table"));
+  show($("#table-choice"), select(start.tables.map((t) => [t.name, `${t.name}  ${t.title}`]), store.focus.table, (v) => { store.focus.table = v; groupForm(); store.tell("focus"); }, "Table"));
   groupForm();
 }
 
@@ -25,7 +25,7 @@ export function render() {
   kpis(numbers);
   matrix();
   show($("#spend"), bars(start, numbers));
-  show($("#curve"), el("p", { class: "muted" }, `${numbers.curve.tabulation}, ${numbers.curve.level}`), curve(numbers.curve, unit()));
+  show($("#curve"), el("p", { class: "muted" }, `${numbers.curve.tabulation}, ${levelName(start.levels.find((l) => l.key === numbers.curve.level))}`), curve(numbers.curve, unit()));
   person(numbers);
   truncation(numbers);
   lines(numbers);
@@ -37,7 +37,7 @@ function kpis({ totals, person }) {
   show($("#kpis"),
     tile("total-unbounded", `Total ${unit()}, unbounded`, totals.unbounded, `ε ${totals.epsilon_text} at δ ${totals.delta}`, "The loss for one person added or removed"),
     tile("total-bounded", `Total ${unit()}, bounded`, totals.bounded, `ε ${totals.epsilon_bounded_text} at δ ${totals.delta}`, "The loss for one person’s record changed"),
-    tile("guesses", "Attacker guesses right", person[1].guesses_text, `${person[0].guesses_text} whether you are in`, "The best attacker, undecided between two values of your record; a coin is right 50 % of the time"),
+    tile("guesses", "Attacker is right", person[1].guesses_text, `are you in: ${person[0].guesses_text}`, "The best attacker, undecided between two values of your record; a coin is right 50 % of the time"),
     tile("tight", "Accounted tightly", totals.tight_unbounded, `bounded ${totals.tight_bounded}`, "The same noise, under the smallest bounds that hold"));
 }
 
@@ -71,7 +71,7 @@ function matrix() {
   show($("#matrix"), el("table", { class: "plain", id: "moes" }, el("thead", {}, el("tr", {}, el("th", {}, "of a basis cell"), start.levels.map(head))), el("tbody", {}, measured, derived)));
 }
 
-const head = (level) => el("th", {}, `${level.geography} ${level.iterations === "Unattributed" ? "All" : level.iterations}`);
+const head = (level) => el("th", {}, levelName(level));
 
 async function fetchJoint() {
   const scenario = store.scenario;
@@ -92,13 +92,13 @@ function person({ person: kinds, totals }) {
     const meter = el("div", { class: "meter", role: "img", "aria-label": `${k.guesses_text} instead of 50 %` }, el("i", { "width%": 100 * k.guesses }), el("b"));
     return el("div", {}, el("div", {}, `An attacker who knows everybody else and is undecided (50 %) ${k.question}:`), meter,
       el("div", {}, el("strong", {}, `guesses right at most ${k.guesses_text} of the time`), el("small", {}, ` (${k.neighbours}; ${k.any_noise_text} for any noise with this loss).`)),
-      el("small", {}, totals.delta === "0" ? "" : `Can rarely be surer: ε = ${k.epsilon_text} allows a posterior of ${k.certainty_text} but for a chance of δ = ${totals.delta}.`));
+      el("small", {}, totals.delta === "0" ? "" : `At worst, but for a chance of δ = ${totals.delta}: ${k.certainty_text} sure afterwards (ε = ${k.epsilon_text}).`));
   })));
 }
 
 function truncation({ truncation: rows }) {
   show($("#truncation"), el("table", { class: "plain" },
-    el("thead", {}, el("tr", {}, ["counted", "τ", "people left out", "one lower", "one higher"].map((words) => el("th", {}, words)))),
+    el("thead", {}, el("tr", {}, ["counted", "τ", "left out", "at τ − 1", "at τ + 1"].map((words) => el("th", {}, words)))),
     el("tbody", {}, rows.map((row) => {
       const near = (tau) => { const share = (start.truncation.shares[row.tabulation] || {})[String(tau)]; return share === undefined ? "–" : `${share.toFixed(share < 0.1 ? 3 : 2)} %`; };
       return el("tr", {}, el("td", {}, row.tabulation), el("td", {}, String(row.tau)), el("td", {}, el("strong", {}, row.text)), el("td", {}, near(row.tau - 1)), el("td", {}, near(row.tau + 1)));
@@ -108,8 +108,8 @@ function truncation({ truncation: rows }) {
 function lines({ table }) {
   const levels = start.levels.filter((level) => table.levels.includes(level.key));
   const average = table.lines.some((line) => line.per);
-  const margin = (line, level) => (line.per ? `${line.count[level].moe_text} / ${line.per[level].moe_text}` : line.count[level].moe_text);
-  show($("#lines"), el("table", { class: "plain" }, el("thead", {}, el("tr", {}, el("th", {}, average ? "line: ± people / ± units" : "line: ± count"), levels.map(head))),
+  const margin = (line, level) => [line.count[level].moe_text, line.per ? el("small", {}, `÷ ${line.per[level].moe_text}`) : null];
+  show($("#lines"), el("table", { class: "plain" }, el("thead", {}, el("tr", {}, el("th", {}, average ? "line: ± people ÷ ± units" : "line: ± count"), levels.map(head))),
     el("tbody", {}, table.lines.map((line) => {
       const label = el("td", { class: "wrap" }, `${line.number}  ${line.label}`);
       label.style.paddingLeft = `${6 + 14 * line.indent}px`;
