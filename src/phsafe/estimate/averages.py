@@ -29,6 +29,7 @@ SEED = 2020
 REACH = 10.0
 
 Rows = NDArray[np.int64]
+Factor = Callable[[Array, Array, Rows], Array]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Unknowns:
 
     `parts` are noisy numerators and `covariance` theirs; `units` the noisy denominators and `unit_variance`
     theirs. `terms` says how many equal noises each of (parts..., units) adds up: only where sums of the noise are
-    not of its family. `log_factor` is what else is known about the denominator: log-likelihood of D by group.
+    not of its family. `log_factor` is what else is known, as a log-likelihood of (ΣN, D, rows).
     """
 
     parts: Array
@@ -53,13 +54,15 @@ class Unknowns:
     units: Array
     unit_variance: Array
     terms: tuple[int, ...]
-    log_factor: Callable[[Array, Rows], Array] | None = None
+    log_factor: Factor | None = None
+    #: The point is E[N/D · D^p]/E[D^p]: the mean of 2020 at p = 0; every unit counts the same at p = 1.
+    power: float = 0.0
 
 
 def posterior(
     kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
 ) -> tuple[Array, Array, Array]:
-    """Mean, 5 % and 95 % quantile of Σ parts / units for each group and line; a line lists the parts it adds."""
+    """Point, 5 % and 95 % quantile of Σ parts / units for each group and line; a line lists the parts it adds."""
     result, done = _unbounded(kernel, unknowns, bounds, lines)
     left = np.flatnonzero(~done)
     at_once = AT_ONCE // DRAWS
@@ -85,12 +88,16 @@ def _unbounded(
         return result, np.zeros(len(units), bool)
     total, reach = parts.sum(axis=1), REACH * np.sqrt(variance)
     spread = unknowns.covariance.sum(axis=(1, 2))
-    done = (units - 1 > reach) & (parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))).all(1)
+    done = (units - 1 > reach) & (
+        parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))
+    ).all(1)
     for bound, sign in ((bounds.at_least, 1), (bounds.tau, -1)):
         done &= sign * (total - bound * units) > REACH * np.sqrt(spread + bound**2 * variance)
     if unknowns.log_factor is not None:
-        worst = [unknowns.log_factor((units + side * reach)[:, None], np.arange(len(units))) for side in (-1, 1)]
-        done &= np.minimum(*worst)[:, 0] > -1e-6
+        far, everyone = REACH * np.sqrt(spread), np.arange(len(units))
+        for side in (-1, 1):
+            edge = (total + side * far)[:, None], (units + side * reach)[:, None]
+            done &= unknowns.log_factor(*edge, everyone)[:, 0] > -1e-6
     z2 = np.square(kernel.quantile(np.array(TAIL)))
     n, d, v = (a[done] for a in (parts, units, variance))
     cv2 = v / np.square(d)
@@ -99,22 +106,24 @@ def _unbounded(
         w = unknowns.covariance[done][:, list(line)][:, :, list(line)].sum(axis=(1, 2))
         middle, lead = above * d, np.square(d) - z2 * v
         root = np.sqrt(np.square(middle) - lead * (np.square(above) - z2 * w))
-        mean = above / d * (1 + cv2 * (1 + 3 * cv2 * (1 + 5 * cv2)))
-        result[:, done, i] = mean, (middle - root) / lead, (middle + root) / lead
+        point = above / d * (1 + (1 - unknowns.power) * cv2 * (1 + 3 * cv2 * (1 + 5 * cv2)))
+        result[:, done, i] = point, (middle - root) / lead, (middle + root) / lead
     return result, done
 
 
 def _summary(
     kernel: Kernel, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]], rows: Rows, draws: int
 ) -> tuple[Array, Array]:
-    """(mean, low, high) of every line for some groups, and their effective numbers of draws."""
+    """(point, low, high) of every line for some groups, and their effective numbers of draws."""
     parts, units, log_weight = _draw(kernel, unknowns, bounds, rows, draws)
     weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
+    share = weight * units**unknowns.power if unknowns.power else weight
+    share = share / share.sum(axis=1, keepdims=True)
     out = np.empty((3, len(units), len(lines)))
     for i, line in enumerate(lines):
         ratio = sum(parts[part] for part in line) / units
-        out[0, :, i] = (weight * ratio).sum(axis=1)
+        out[0, :, i] = (share * ratio).sum(axis=1)
         out[1, :, i], out[2, :, i] = _quantiles(ratio, weight)
     return out, 1 / np.square(weight).sum(axis=1)
 
@@ -139,35 +148,36 @@ def _draw(
         else:
             scale = kernel.scale(covariance[:, i, i, None] / unknowns.terms[i])
             center = noisy[:, i, None] + _other_noise(kernel, scale, unknowns.terms[i], u)
-        least = bounds.at_least if i == count - 1 else 0
-        low = (np.maximum(least - total, 0) - center) / scale
-        standard.append(kernel.draw(next(u), low))
-        parts.append(center + scale * standard[i])
+        # With the last part the people must be enough for one unit.
+        needed = bounds.at_least if i == count - 1 else 0
+        low = (np.maximum(needed - total, 0) - center) / scale
+        drawn, log_mass = kernel.cut(next(u), low)
+        standard.append(drawn)
+        parts.append(center + scale * drawn)
         total = total + parts[i]
-        log_weight += kernel.log_mass(low)
+        log_weight += log_mass
     terms = unknowns.terms[-1]
     scale = kernel.scale(unknowns.unit_variance[rows][:, None] / (1 if kernel.stable else terms))
     center = unknowns.units[rows][:, None] + (0 if kernel.stable else _other_noise(kernel, scale, terms, u))
-    low = (np.maximum(total / bounds.tau, 1) - center) / scale
-    high = (np.maximum(total / bounds.at_least, 1) - center) / scale
-    units = center + scale * kernel.draw(next(u), low, high)
-    units = np.clip(units, np.maximum(total / bounds.tau, 1), np.maximum(total / bounds.at_least, 1))
-    log_weight += kernel.log_mass(low, high)
+    least, most = (np.maximum(total / bound, 1) for bound in (bounds.tau, bounds.at_least))
+    drawn, log_mass = kernel.cut(next(u), (least - center) / scale, (most - center) / scale)
+    units = np.clip(center + scale * drawn, least, most)
+    log_weight += log_mass
     if unknowns.log_factor is not None:
-        log_weight += unknowns.log_factor(units, rows)
+        log_weight += unknowns.log_factor(total, units, rows)
     return parts, units, np.maximum(np.nan_to_num(log_weight, nan=-np.inf), -1e300)
 
 
 def _other_noise(kernel: Kernel, scale: Array, terms: int, u: Iterator[Array]) -> Array:
     """All but one of the noises in a sum of several: free draws that shift the center of the last."""
-    shifts = [kernel.draw(next(u), np.array(-np.inf)) for _ in range(terms - 1)]
-    return scale * np.sum(shifts, axis=0) if shifts else np.zeros_like(scale)
+    shifts = [kernel.quantile(next(u)) for _ in range(terms - 1)]
+    return np.asarray(scale * np.sum(shifts, axis=0)) if shifts else np.zeros_like(scale)
 
 
 @lru_cache(maxsize=8)
 def uniforms(draws: int, dimensions: int) -> Array:
     """A fixed scrambled Sobol sequence, inside (0, 1)."""
-    points = qmc.Sobol(dimensions, scramble=True, rng=SEED).random(draws)
+    points: Array = qmc.Sobol(dimensions, scramble=True, rng=SEED).random(draws)
     return np.clip(points, 1e-12, 1 - 1e-12)
 
 

@@ -15,7 +15,7 @@ from phsafe.conditions import Where
 from phsafe.config import Config
 from phsafe.estimate.identities import Identity, universe
 from phsafe.estimate.measured import Block
-from phsafe.levels import TOTAL, Iteration
+from phsafe.levels import TOTAL, Iteration, Level
 from phsafe.spec import Tabulation
 
 
@@ -46,11 +46,18 @@ def subgroups(blocks: Sequence[Block]) -> Iterator[Identity]:
 def smaller_universes(config: Config, blocks: Sequence[Block]) -> Iterator[Identity]:
     """(larger, smaller) positions of totals of the same group, where one universe lies in another."""
     for small, large in permutations(blocks, 2):
-        if small.level.key != large.level.key or not is_within(config, small.tabulation, large.tabulation):
-            continue
-        total = small.level.iteration_level.iterations == (TOTAL,)
-        if total or small.tabulation.iterate_by == large.tabulation.iterate_by:
+        if (
+            small.level.key == large.level.key
+            and nesting(config, small.level, small.tabulation, large.tabulation) > 0
+        ):
             yield from zip(large.positions(), small.positions(), strict=True)
+
+
+def nesting(config: Config, level: Level, one: Tabulation, other: Tabulation) -> int:
+    """1 where `one` can't count more than `other` in any group of a level, −1 the other way round, else 0."""
+    if level.iteration_level.iterations != (TOTAL,) and one.iterate_by != other.iterate_by:
+        return 0
+    return int(is_within(config, one, other)) - int(is_within(config, other, one))
 
 
 def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:

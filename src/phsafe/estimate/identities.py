@@ -50,10 +50,12 @@ def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.
     """
     pivots: dict[int, dict[int, int]] = {}
     kept: list[Identity] = []
-    for plus, minus in rows:
-        if len(plus) > len(minus):
-            plus, minus = minus, plus  # the shorter side names the position that the longer one defines
-        row = {p: 1 for p in plus[unknown[plus]].tolist()} | {p: PRIME - 1 for p in minus[unknown[minus]].tolist()}
+    for identity in rows:
+        # The shorter side comes first: it names the position that the longer one defines.
+        plus, minus = sorted(identity, key=len)
+        row = dict.fromkeys(plus[unknown[plus]].tolist(), 1) | dict.fromkeys(
+            minus[unknown[minus]].tolist(), PRIME - 1
+        )
         while found := [p for p in row if p in pivots]:
             for position in found:
                 factor = row.pop(position, 0)

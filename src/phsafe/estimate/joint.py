@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse, special
 
-from phsafe.estimate.averages import Bounds, Rows, Unknowns, posterior
-from phsafe.estimate.constraints import is_within
+from phsafe.estimate.averages import Bounds, Factor, Rows, Unknowns, posterior
+from phsafe.estimate.constraints import nesting
 from phsafe.estimate.fit import Fit
 from phsafe.estimate.identities import universe
-from phsafe.estimate.independent import Summary, whole
 from phsafe.estimate.kernels import NORMAL, Array
 from phsafe.estimate.lines import Ratio, basis
 from phsafe.estimate.measured import Block, Measured, Positions
 from phsafe.estimate.points import Points
+from phsafe.estimate.rounding import Summary, whole
 from phsafe.spec import Table
+
+#: Where noise outweighs a group, the mean of N/D (0) is too high for families and that by units (1) too low for
+#: households; halfway is better than the 2020 mean for all. Larger groups don't notice (docs/estimation.md).
+POWER = 0.5
 
 
 @dataclass
@@ -33,7 +37,9 @@ class Joint:
     def counts(self, table: Table, block: Block) -> Summary:
         """The agreed counts, with the shortest 90 % intervals of the fit cut at zero."""
         catalog = self.measured.config.catalog
-        places = [block.positions(basis(catalog, table, block.tabulation, line.number)) for line in table.shell]
+        places = [
+            block.positions(basis(catalog, table, block.tabulation, line.number)) for line in table.shell
+        ]
         center, scale = self._normal(places)
         low, high = NORMAL.shortest(-center / scale)
         estimate = np.stack([self.points.counts[place].sum(axis=1) for place in places], axis=1)
@@ -51,23 +57,24 @@ class Joint:
         for (i, j), of_sum in zip(pairs, variance[:, count + 1 :].T, strict=True):
             shared = (of_sum - variance[:, i] - variance[:, j]) / 2
             covariance[:, i, j] = covariance[:, j, i] = shared
+        config = self.measured.config
+        whole_people = {cell for part in ratio.parts for cell in part} == set(above.tabulation.cells)
+        whole_units = set(ratio.per) == set(below.tabulation.cells)
         unknowns = Unknowns(
             parts=center[:, :count],
             covariance=covariance,
             units=center[:, count],
             unit_variance=variance[:, count],
             terms=(1,) * (count + 1),
-            log_factor=self._other_units(ratio, below),
+            power=POWER,
+            log_factor=self._nested(above, below) if whole_people and whole_units else None,
         )
-        config = self.measured.config
         bounds = Bounds(ratio.at_least, config.tau[ratio.numerator.name])
         summary = np.array(posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines]))
-        if set(ratio.per) == set(below.tabulation.cells):
+        if whole_people and whole_units:
             key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator))
-            for i, (_, line) in enumerate(ratio.lines):
-                cells = {cell for part in line for cell in ratio.parts[part]}
-                if cells == set(above.tabulation.cells):
-                    summary[:, :, i] = self._totals.setdefault(key, summary[:, :, i].copy())
+            total = next(i for i, (_, line) in enumerate(ratio.lines) if len(line) == count)
+            summary[:, :, total] = self._totals.setdefault(key, summary[:, :, total].copy())
         return summary[0], summary[1], summary[2]
 
     def _normal(self, places: Sequence[Positions]) -> tuple[Array, Array]:
@@ -82,27 +89,26 @@ class Joint:
         means, spreads = sums @ self.fit.estimates, np.sqrt(self.fit.variance(sums))
         return means.reshape(shape).T, spreads.reshape(shape).T
 
-    def _other_units(self, ratio: Ratio, below: Block) -> Callable[[Array, Rows], Array] | None:
-        """What smaller and larger universes of units (families, households) say about a denominator."""
-        if set(ratio.per) != set(below.tabulation.cells):
-            return None
+    def _nested(self, above: Block, below: Block) -> Factor:
+        """What smaller and larger universes (families, households) say about people and units of a whole universe."""
         config = self.measured.config
-        found: dict[object, tuple[int, Array, Array]] = {}
+        mine = (above.tabulation, below.tabulation)
+        found: dict[object, tuple[int, int, Array, Array]] = {}
         for block in self.measured.blocks.values():
-            if block.level.key != below.level.key or block.tabulation.counts_persons:
+            if block.level.key != below.level.key:
                 continue
-            smaller = is_within(config, block.tabulation, below.tabulation)
-            if smaller or is_within(config, below.tabulation, block.tabulation):
-                who = universe(config, block.tabulation)
-                found.setdefault(who, (1 if smaller else -1, *(a[:, 0] for a in self._normal([block.positions()]))))
-        if not found:
-            return None
+            for which, tabulation in enumerate(mine):
+                sign = nesting(config, block.level, block.tabulation, tabulation)
+                if sign:
+                    center, scale = self._normal([block.positions()])
+                    key = (which, universe(config, block.tabulation))
+                    found.setdefault(key, (which, sign, center, scale))
 
-        def log_factor(units: Array, rows: Rows) -> Array:
+        def log_factor(people: Array, units: Array, rows: Rows) -> Array:
             logs = [
-                special.log_ndtr(sign * (units - center[rows][:, None]) / scale[rows][:, None])
-                for sign, center, scale in found.values()
+                special.log_ndtr(sign * ((people, units)[which] - center[rows]) / scale[rows])
+                for which, sign, center, scale in found.values()
             ]
-            return np.sum(logs, axis=0)
+            return np.sum(logs, axis=0) if logs else np.zeros_like(units)
 
         return log_factor

@@ -44,43 +44,40 @@ class Kernel:
     stable: bool
     excess_kurtosis: float
 
-    def log_mass(self, low: Array, high: Array | float = np.inf) -> Array:
-        """log P(low < X < high); −inf where the interval is empty.
+    def cut(self, u: Array, low: Array, high: Array | float = np.inf) -> tuple[Array, Array]:
+        """The `u` quantile of X given low < X < high (an exact draw where `u` is uniform), and log P(low < X < high).
 
-        >>> float(np.round(NORMAL.log_mass(np.array(40.0)), 3))
-        -804.608
+        >>> x, log_mass = NORMAL.cut(np.array(0.5), np.array(40.0))
+        >>> float(np.round(x, 4)), float(np.round(log_mass, 3))
+        (40.0173, -804.608)
         """
-        a, b, _ = _lower_tail(low, high)
+        low, high, u = np.broadcast_arrays(
+            np.asarray(low, float), np.asarray(high, float), np.asarray(u, float)
+        )
+        # Mirrored where the interval lies above the peak: lower tails keep their digits.
+        flipped = low > 0
+        a, b = np.where(flipped, -high, low), np.where(flipped, -low, high)
+        u = np.where(flipped, 1 - u, u)
+        bottom = self.cdf(a)
+        mass = self.cdf(b) - bottom
+        x = np.asarray(self.quantile(bottom + u * mass))
         with np.errstate(divide="ignore", invalid="ignore"):
-            mass = np.asarray(np.log(np.maximum(self.cdf(b) - self.cdf(a), 0)))
+            log_mass = np.asarray(np.log(np.maximum(mass, 0)))
             far = b < FAR
             if far.any():
-                top, bottom = self.log_cdf(b[far]), self.log_cdf(a[far])
-                mass[far] = top + np.log(-np.expm1(np.minimum(bottom - top, 0)))
-        return mass
-
-    def draw(self, u: Array, low: Array, high: Array | float = np.inf) -> Array:
-        """The `u` quantile of X given low < X < high: an exact draw where `u` is uniform.
-
-        >>> float(np.round(NORMAL.draw(np.array(0.5), np.array(40.0)), 4))
-        40.0173
-        """
-        a, b, flipped = _lower_tail(low, high)
-        u = np.where(flipped, 1 - u, u)
-        a, b = np.broadcast_arrays(a, b, u)[:2]
-        bottom = self.cdf(a)
-        x = np.asarray(self.quantile(bottom + u * (self.cdf(b) - bottom)))
-        far = b < FAR
-        if far.any():
-            with np.errstate(divide="ignore"):
-                tops = np.log(u[far]) + self.log_cdf(b[far]), np.log1p(-u[far]) + self.log_cdf(a[far])
-            x[far] = self.log_quantile(np.logaddexp(*tops))
+                top, under, v = self.log_cdf(b[far]), self.log_cdf(a[far]), u[far]
+                x[far] = self.log_quantile(np.logaddexp(np.log(v) + top, np.log1p(-v) + under))
+                log_mass[far] = top + np.log(-np.expm1(np.minimum(under - top, 0)))
         x = np.clip(x, a, b)
-        return np.where(flipped, -x, x)
+        return np.where(flipped, -x, x), log_mass
+
+    def draw(self, u: float, low: Array) -> Array:
+        """The `u` quantile of X given X > low."""
+        return self.cut(np.array(u), low)[0]
 
     def equal_tails(self, low: Array) -> tuple[Array, Array]:
         """The 5 % and 95 % quantiles of X given X > low."""
-        return self.draw(np.array(TAIL), low), self.draw(np.array(1 - TAIL), low)
+        return self.draw(TAIL, low), self.draw(1 - TAIL, low)
 
     def shortest(self, low: Array) -> tuple[Array, Array]:
         """The shortest interval that holds 90 % of X given X > low.
@@ -88,21 +85,14 @@ class Kernel:
         Symmetric around the peak where that fits, else from `low` up: near the boundary equal tails would leave
         the boundary itself, the true value of an empty cell, outside.
         """
-        inside = 0.5 + COVERAGE / 2 * np.exp(self.log_mass(low))
+        inside = 0.5 + COVERAGE / 2 * self.cdf(-low)
         half = self.quantile(inside)
         fits = -half >= low
-        return np.where(fits, -half, low), np.where(fits, half, self.draw(np.array(COVERAGE), low))
-
-
-def _lower_tail(low: Array, high: Array | float) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """The interval, mirrored where it lies above the peak: lower tails keep their digits."""
-    low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
-    flipped = low > 0
-    return np.where(flipped, -high, low), np.where(flipped, -low, high), flipped
+        return np.where(fits, -half, low), np.where(fits, half, self.draw(COVERAGE, low))
 
 
 def _normal_mean_above(a: Array) -> Array:
-    return np.exp(-0.5 * np.square(a) - 0.5 * np.log(2 * np.pi) - special.log_ndtr(-a))
+    return np.asarray(np.exp(-0.5 * np.square(a) - 0.5 * np.log(2 * np.pi) - special.log_ndtr(-a)))
 
 
 def _laplace_cdf(x: Array) -> Array:
@@ -122,12 +112,12 @@ def _log_half(x: Array) -> Array:
 
 def _laplace_mean_above(a: Array) -> Array:
     tail = 0.5 * np.exp(np.minimum(a, 0))
-    return np.where(a < 0, tail * (1 - np.minimum(a, 0)) / (1 - tail), a + 1)
+    return np.asarray(np.where(a < 0, tail * (1 - np.minimum(a, 0)) / (1 - tail), a + 1))
 
 
 def _geometric_scale(variance: Array) -> Array:
     """The b with 2e^(−1/b)/(1 − e^(−1/b))² = variance, that is cosh(1/b) = 1 + 1/variance."""
-    return 0.5 / np.arcsinh(np.sqrt(0.5 / np.asarray(variance)))
+    return np.asarray(0.5 / np.arcsinh(np.sqrt(0.5 / np.asarray(variance))))
 
 
 NORMAL = Kernel(

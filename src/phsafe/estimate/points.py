@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import clarabel
+import clarabel  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
@@ -23,7 +23,7 @@ from phsafe.estimate.fit import Fit
 from phsafe.estimate.identities import Identity, identities, independent, matrix
 from phsafe.estimate.kernels import Array
 from phsafe.estimate.lines import counted
-from phsafe.estimate.measured import Block, Measured
+from phsafe.estimate.measured import Measured
 from phsafe.levels import Level
 
 #: How far beyond the neighbouring whole numbers rounding may go where sums leave it no choice.
@@ -127,7 +127,7 @@ def _nearest(stage: _Stage, target: Array, scale: Array) -> Array | None:
     solution = solver.solve()
     if solution.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
         return None
-    return np.maximum(target + scale * np.array(solution.x), 0.0)
+    return cast(Array, np.maximum(target + scale * np.array(solution.x), 0.0))
 
 
 def _round(stage: _Stage, near: Array) -> Array | None:
@@ -148,7 +148,9 @@ def _round(stage: _Stage, near: Array) -> Array | None:
             np.concatenate([1 - 2 * (near - floor), ones, ones]),
             integrality=np.ones(3 * len(near)),
             bounds=optimize.Bounds(0, np.concatenate([up, np.minimum(floor, slack), slack * ones])),
-            constraints=optimize.LinearConstraint(sparse.hstack([rows, -rows, rows], format="csc"), low, high),
+            constraints=optimize.LinearConstraint(
+                sparse.hstack([rows, -rows, rows], format="csc"), low, high
+            ),
             options={"time_limit": TIME_LIMIT},
         )
         if result.x is not None:

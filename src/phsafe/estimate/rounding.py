@@ -1,4 +1,4 @@
-"""Averages to the precision that their intervals support, with parts that still add up."""
+"""From real numbers to printed ones: whole counts, and averages to the precision that their intervals support."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phsafe.estimate.averages import Bounds
-from phsafe.estimate.independent import Summary
 from phsafe.estimate.kernels import Array
 from phsafe.estimate.lines import Ratio
 
+#: Estimate, lower and upper bound: groups × lines each.
+Summary = tuple[Array, Array, Array]
 #: Decimals are chosen so that the interval of the whole is at least ten steps wide, within these limits.
 FEWEST, MOST = 1, 6
 EXACT = 1e-9
+
+
+def whole(estimate: Array, lower: Array, upper: Array) -> Summary:
+    """Whole estimates with bounds rounded outwards, not negative, and around the estimate."""
+    low = np.minimum(np.maximum(np.floor(lower + EXACT), 0), estimate)
+    return estimate, low, np.maximum(np.ceil(upper - EXACT), estimate)
 
 
 def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
@@ -21,12 +28,14 @@ def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
     Estimates go to the nearest step (a part to one of its two neighbours), bounds outwards.
     """
     estimate, lower, upper = summary
-    parts = [next(i for i, (_, line) in enumerate(ratio.lines) if line == (p,)) for p in range(len(ratio.parts))]
+    parts = [
+        next(i for i, (_, line) in enumerate(ratio.lines) if line == (p,)) for p in range(len(ratio.parts))
+    ]
     whole_line = max(range(len(ratio.lines)), key=lambda i: len(ratio.lines[i][1]))
     width = (upper - lower)[:, [whole_line]]
     steps = 10.0 ** np.clip(1 - np.floor(np.log10(np.maximum(width, EXACT))), FEWEST, MOST)
-    whole = _whole_parts(estimate[:, parts] * steps)
-    sums = np.stack([whole[:, list(line)].sum(axis=1) for _, line in ratio.lines], axis=1)
+    counts = _whole_parts(estimate[:, parts] * steps)
+    sums = np.stack([counts[:, list(line)].sum(axis=1) for _, line in ratio.lines], axis=1)
     least = np.array([bounds.at_least if len(line) == len(parts) else 0 for _, line in ratio.lines])
     low = np.maximum(np.floor(lower * steps + EXACT), least * steps)
     high = np.minimum(np.ceil(upper * steps - EXACT), bounds.tau * steps)

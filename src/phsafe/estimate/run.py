@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -13,20 +13,22 @@ import polars as pl
 from phsafe import grid
 from phsafe.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.estimate import diagnostics, independent
 from phsafe.estimate.averages import Bounds
-from phsafe.estimate.fit import Fit, fit
-from phsafe.estimate.independent import Summary
+from phsafe.estimate.diagnostics import diagnostics
+from phsafe.estimate.fit import fit
+from phsafe.estimate.independent import Independent
 from phsafe.estimate.joint import Joint
-from phsafe.estimate.lines import Ratio, counted, ratios
-from phsafe.estimate.measured import Block, Measured, measured
-from phsafe.estimate.points import Points, points
-from phsafe.estimate.rounding import rounded
+from phsafe.estimate.lines import counted, ratios
+from phsafe.estimate.measured import Measured, measured
+from phsafe.estimate.points import points
+from phsafe.estimate.rounding import Summary, rounded
 from phsafe.folder import Release
 from phsafe.levels import Level
 from phsafe.spec import Table
 
 Method = Literal["independent", "joint"]
+#: A level, the numbers of some lines, and their summary.
+Lines = tuple[Level, list[int], Summary]
 COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", "ESTIMATE", "LOWER_90", "UPPER_90")
 
 
@@ -66,55 +68,37 @@ def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: 
     release = measured(config, frames)
     fitted = fit(release)
     agreed = points(release, fitted) if method == "joint" else None
-    model = _model(release, fitted, agreed)
+    model = Independent(release) if agreed is None else Joint(release, fitted, agreed)
     tables: dict[str, pl.DataFrame] = {}
     left_out: dict[str, str] = {}
     for table in config.catalog.tables:
-        parts = [_frame(config, table, level, *lines) for level, *lines in model(table)]
+        parts = [_frame(config, table, lines) for lines in _lines(release, model, table)]
         if parts:
             tables[table.name] = _in_order(config, pl.concat(parts))
         else:
             left_out[table.name] = _why(release, table)
     if not tables:
         raise PHSafeError([f"{name}: {why}" for name, why in left_out.items()])
-    about = diagnostics.diagnostics(release, fitted, agreed, left_out)
+    about = diagnostics(release, fitted, agreed, left_out)
     return Estimates("joint" if agreed else "independent", config, tables, {"method": method, **about})
 
 
-#: A level, the numbers of some lines, and their summary.
-Lines = tuple[Level, list[int], Summary]
+def _lines(release: Measured, model: Independent | Joint, table: Table) -> Iterator[Lines]:
+    """Every level of a table that the release can make, with its lines."""
+    if (tabulation := counted(table)) is not None:
+        for block in release.of([tabulation]):
+            yield block.level, [line.number for line in table.shell], model.counts(table, block)
+    for ratio in ratios(release.config.catalog, table):
+        bounds = Bounds(ratio.at_least, release.config.tau[ratio.numerator.name])
+        for below in release.of([ratio.denominator]):
+            above = release.block(ratio.numerator, below.level)
+            if above is not None:
+                summary = rounded(ratio, bounds, model.averages(ratio, above, below))
+                yield below.level, [number for number, _ in ratio.lines], summary
 
 
-def _model(release: Measured, fitted: Fit, agreed: Points | None) -> Callable[[Table], list[Lines]]:
-    """A function from a table to its lines, by the joint model where there are agreed points."""
-    if agreed is None:
-        def counts(table: Table, block: Block) -> Summary:
-            return independent.counts(release, table, block)
-
-        def averages(ratio: Ratio, above: Block, below: Block) -> Summary:
-            return independent.averages(release, ratio, above, below)
-    else:
-        joint = Joint(release, fitted, agreed)
-        counts, averages = joint.counts, joint.averages
-
-    def lines(table: Table) -> list[Lines]:
-        found: list[Lines] = []
-        if (tabulation := counted(table)) is not None:
-            numbers = [line.number for line in table.shell]
-            return [(block.level, numbers, counts(table, block)) for block in release.of([tabulation])]
-        for ratio in ratios(release.config.catalog, table):
-            bounds = Bounds(ratio.at_least, release.config.tau[ratio.numerator.name])
-            for below in release.of([ratio.denominator]):
-                above = release.block(ratio.numerator, below.level)
-                if above is not None:
-                    summary = rounded(ratio, bounds, averages(ratio, above, below))
-                    found.append((below.level, [number for number, _ in ratio.lines], summary))
-        return found
-
-    return lines
-
-
-def _frame(config: Config, table: Table, level: Level, numbers: list[int], summary: Summary) -> pl.DataFrame:
+def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:
+    level, numbers, summary = lines
     groups = list(level.groups(config.states))
     labels = {line.number: line.label for line in table.shell}
     kind = pl.Int64 if table.average is None else pl.Float64
@@ -142,7 +126,9 @@ def _why(release: Measured, table: Table) -> str:
     """Why a table can't be made from a release."""
     if (tabulation := counted(table)) is not None:
         return f"the release has no measurements of {tabulation.name}"
-    needed = dict.fromkeys(t for r in ratios(release.config.catalog, table) for t in (r.numerator, r.denominator))
+    needed = dict.fromkeys(
+        t for r in ratios(release.config.catalog, table) for t in (r.numerator, r.denominator)
+    )
     missing = [t.name for t in needed if not release.of([t])]
     if missing:
         return f"the release has no measurements of {' and '.join(missing)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import xlsxwriter
+import xlsxwriter  # type: ignore[import-untyped]
 
 from phsafe.spec import Table
 
@@ -29,7 +29,7 @@ NOTE = (
 #: Nothing that is written as a text can turn into something else.
 PLAIN = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 #: The same estimates give the same file.
-CREATED = datetime(2020, 4, 1)  # noqa: DTZ001  (the format has no time zones)
+CREATED = datetime(2020, 4, 1)
 
 
 def write_workbook(estimates: Estimates, path: Path) -> None:
@@ -40,7 +40,10 @@ def write_workbook(estimates: Estimates, path: Path) -> None:
     with xlsxwriter.Workbook(str(path), PLAIN) as book:
         book.set_properties({"created": CREATED})
         head = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
-        number = {False: book.add_format({"num_format": "#,##0"}), True: book.add_format({"num_format": "0.00####"})}
+        number = {
+            False: book.add_format({"num_format": "#,##0"}),
+            True: book.add_format({"num_format": "0.00####"}),
+        }
         for table in estimates.config.catalog.tables:
             if table.name in estimates.tables:
                 sheet = book.add_worksheet(table.name)
