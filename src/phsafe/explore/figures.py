@@ -72,7 +72,7 @@ class Figures:
             "unbounded": text(loss.unbounded),
             "bounded": text(loss.bounded),
             "share": share,
-            "share_text": f"{share:.2%}",
+            "share_text": f"{100 * share:.2f} %",
             "sigma2": row.event.noise.variance,
             "sensitivity": row.event.sensitivity,
             "moe": row.moe,

@@ -96,7 +96,7 @@ def count(figure: float, moe: float) -> dict[str, Any]:
         "verdict": _verdict(share),
         "sentence": f"{figure:,.0f} ± {_short(moe)}",
         "detail": f"In 9 of 10 releases the published number would fall between {low:,.0f} and {high:,.0f}, "
-        f"which is {share:,.1%} of it either way.",
+        f"which is {100 * share:,.1f} % of it either way.",
     }
 
 
@@ -108,7 +108,7 @@ def average(people: float, units: float, count_variance: float, unit_variance: f
     share = moe / ratio
     detail = (
         f"In 9 of 10 releases the average computed from the noisy counts would fall within {_short(moe)} of "
-        f"{ratio:.2f}, which is {share:,.1%} of it."
+        f"{ratio:.2f}, which is {100 * share:,.1f} % of it."
     )
     if blurred > DELTA_METHOD:
         detail = (

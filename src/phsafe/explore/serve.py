@@ -25,6 +25,8 @@ from phsafe.explore.server import Start, application
 from phsafe.tables import CENSUS_2020
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+#: Addresses that mean "all of them": a page that answers to every name can't tell its own from a stranger's.
+WILDCARDS = ("", "0.0.0.0", "::", "*")  # noqa: S104
 USUAL_PORT = 8765
 
 
@@ -40,6 +42,8 @@ class Service:
         port: int | None = None,
         name: str = "",
     ) -> None:
+        if host in WILDCARDS:
+            raise PHSafeError(f"--host {host}: expected the one address or name that people will type")
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host

@@ -65,15 +65,17 @@ def _row(figures: Figures, name: str) -> str:
             cells.append("<td>–</td>")
     tau = figures.config.tau.get(name)
     share = figures.totals_by_tabulation[name]
-    return f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{share:.1%}</td></tr>"
+    return (
+        f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
+    )
 
 
 def _person(figures: Figures) -> str:
     sentences = []
     for kind in person(figures.loss, figures.delta):
         sentences.append(
-            f"An attacker who knows everybody else and is undecided {kind['question']} guesses right at most "
-            f"{kind['guesses_text']} of the time (a coin: 50 %)."
+            f"An attacker who knows everybody else and is undecided {kind['question']} guesses right about "
+            f"{kind['guesses_text']} of the time at most (a coin: 50 %)."
         )
     return f"<p>{' '.join(sentences)}</p>"
 

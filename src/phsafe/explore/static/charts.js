@@ -20,7 +20,7 @@ export function bars(start, numbers) {
 
 export const percent = (share) => `${(100 * share).toFixed(share < 0.001 ? 2 : 1)} %`;
 
-const W = 420, H = 210, LEFT = 50, RIGHT = 14, TOP = 10, BOTTOM = 34;
+const W = 420, H = 250, LEFT = 50, RIGHT = 14, TOP = 10, BOTTOM = 34;
 
 // Margin of error against budget, both on a logarithmic scale, with the current point and a readable cursor.
 export function curve(data, unit) {

@@ -224,7 +224,7 @@ function inspect() {
   const of = start.levels.find((one) => one.key === level);
   show($("#inspector"),
     el("strong", {}, `${tabulation}, ${levelName(of)}`), box("on", "published"), box("locked", "locked"),
-    row && entry.on ? el("span", { class: "num" }, `${unit()} ${row.unbounded} unbounded, ${row.bounded} bounded · ± ${row.moe_text} · ${row.share_text} of the total`) : null,
+    row && entry.on && !store.problems[`entries.${tabulation}.${level}`] ? el("span", { class: "num" }, `${unit()} ${row.unbounded} unbounded, ${row.bounded} bounded · ± ${row.moe_text} · ${row.share_text} of the total`) : null,
     listed);
 }
 

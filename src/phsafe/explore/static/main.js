@@ -35,8 +35,10 @@ async function evaluate() {
 function tabs() {
   show($("#scenarios"), store.scenarios.map((scenario, i) => {
     if (i !== store.active) return el("span", { class: "tab" }, el("button", { title: scenario.name, onclick: () => store.choose(i) }, scenario.name));
-    const name = el("input", { "aria-label": "Name of this scenario", maxlength: "80", oninput: () => store.change((s) => { s.name = name.value || "Scenario"; }, "name", "name") });
+    const name = el("input", { "aria-label": "Name of this scenario", maxlength: "80", oninput: () => { fit(); store.change((s) => { s.name = name.value || "Scenario"; }, "name", "name"); } });
+    const fit = () => { name.style.width = `${Math.min(30, name.value.length + 4)}ch`; };
     name.value = scenario.name;
+    fit();
     return el("span", { class: "tab active", "aria-current": "true" }, name,
       store.scenarios.length > 1 ? el("button", { class: "small", title: "Close this scenario", "aria-label": "Close this scenario", onclick: () => store.remove(i) }, "✕") : null);
   }), el("button", { id: "keep", title: "Keep this scenario and go on in a copy", onclick: () => store.add([structuredClone(store.scenario)]) }, "+ copy"));

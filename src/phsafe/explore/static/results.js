@@ -68,7 +68,7 @@ function matrix() {
     el("tr", {}, el("td", { title: t.title }, t.name), start.levels.map((level) => cell(t.name, level.key, numbers.rows[t.name][level.key], true))));
   const derived = kind === "joint" ? [] : numbers.derived.map((d) =>
     el("tr", { class: "derived" }, el("td", {}, `${d.name}, cell ${d.cell} (from ${d.source})`), start.levels.map((level) => cell(d.name, level.key, d.levels[level.key], false))));
-  show($("#matrix"), el("table", { class: "plain", id: "moes" }, el("thead", {}, el("tr", {}, el("th", {}, "of a basis cell"), start.levels.map(head))), el("tbody", {}, measured, derived)));
+  show($("#matrix"), el("table", { class: "plain", id: "moes" }, el("thead", {}, el("tr", {}, el("th", {}, kind === "joint" && !joint ? "computing…" : "of a basis cell"), start.levels.map(head))), el("tbody", {}, measured, derived)));
 }
 
 const head = (level) => el("th", {}, levelName(level));
@@ -91,7 +91,7 @@ function person({ person: kinds, totals }) {
   show($("#person"), el("div", { class: "stack" }, kinds.map((k) => {
     const meter = el("div", { class: "meter", role: "img", "aria-label": `${k.guesses_text} instead of 50 %` }, el("i", { "width%": 100 * k.guesses }), el("b"));
     return el("div", {}, el("div", {}, `An attacker who knows everybody else and is undecided (50 %) ${k.question}:`), meter,
-      el("div", {}, el("strong", {}, `guesses right at most ${k.guesses_text} of the time`), el("small", {}, ` (${k.neighbours}; ${k.any_noise_text} for any noise with this loss).`)),
+      el("div", {}, el("strong", {}, `guesses right about ${k.guesses_text} of the time at most`), el("small", {}, ` (${k.neighbours}; ${k.any_noise_text} for any noise with this loss).`)),
       el("small", {}, totals.delta === "0" ? "" : `At worst, but for a chance of δ = ${totals.delta}: ${k.certainty_text} sure afterwards (ε = ${k.epsilon_text}).`));
   })));
 }
