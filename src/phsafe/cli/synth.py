@@ -20,17 +20,11 @@ def synth(
 ) -> None:
     """Make realistic made-up microdata of any size: persons, units and geo."""
     from phsafe.cli.console import note, progress_bar
+    from phsafe.synth import MARK
     from phsafe.synth import synth as make
 
     with progress_bar("synth") as bar:
-        make(
-            out,
-            households,
-            states,
-            seed,
-            format,
-            progress=lambda done, total: bar("making households", done / total),
-        )
+        make(out, households, states, seed, format, lambda done, total: bar("making people", done / total))
     note(
-        f"Made {households:,} households in {out} ({states}, seed {seed}). The data are made up: {out}/PUBLIC."
+        f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by its file {MARK}."
     )

@@ -25,6 +25,8 @@ FORMATS = ("csv", "parquet")
 DEFAULT_SEED = 0
 #: Fewer households than this are made before other processes would have started.
 ALONE_BELOW = 300_000
+#: The one process that writes can't keep up with more, and each takes about 0.2 GB.
+MOST_JOBS = 8
 
 Progress = Callable[[int, int], None]
 
@@ -42,7 +44,7 @@ def synth(
 
     `households` counts occupied housing units over all `states` ("us", "pr" or FIPS codes); vacant units and
     group quarters come on top. The same arguments give the same bytes, whatever the machine and `jobs`
-    (processes; all cores unless told). `progress` is called with chunks done and chunks in all. `out` must
+    (processes; the cores at hand, at most eight, unless told). `progress` is called with chunks done and chunks in all. `out` must
     not exist; it appears only when it is complete. Returns its path. Raises `PHSafeError` with the reason.
     """
     out = Path(out)
@@ -69,13 +71,18 @@ def _composed(chunks: list[Chunk], jobs: int | None) -> Iterator[tuple[Chunk, Ta
     """The chunks with their rows, in order."""
     if jobs is None:
         few = sum(chunk.households for chunk in chunks) < ALONE_BELOW
-        jobs = 1 if few else os.cpu_count() or 1
+        jobs = 1 if few else min(_cores(), MOST_JOBS)
     jobs = min(jobs, len(chunks))
     if jobs <= 1:
         for chunk in chunks:
             yield chunk, compose(chunk)
     else:
         yield from _composed_by_many(chunks, jobs)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _composed_by_many(chunks: list[Chunk], jobs: int) -> Iterator[tuple[Chunk, Tables]]:
