@@ -44,8 +44,9 @@ def synth(
 
     `households` counts occupied housing units over all `states` ("us", "pr" or FIPS codes); vacant units and
     group quarters come on top. The same arguments give the same bytes, whatever the machine and `jobs`
-    (processes; the cores at hand, at most eight, unless told). `progress` is called with chunks done and chunks in all. `out` must
-    not exist; it appears only when it is complete. Returns its path. Raises `PHSafeError` with the reason.
+    (processes; unless told, one for each core, at most eight). `progress` is called with chunks done and
+    chunks in all. `out` must not exist; it appears only when it is complete. Returns its path. Raises
+    `PHSafeError` with the reason.
     """
     out = Path(out)
     if format not in FORMATS:
