@@ -88,7 +88,10 @@ def noise_frame(
 
 
 def derive(config: Config, derived: Derived, source: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A derived output's counts at a level, from its source's: each cell adds the cells it names."""
+    """A derived output's counts at a level, from its source's: each cell adds the cells it names.
+
+    On noisy counts that is postprocessing (claim C11).
+    """
     position = {cell: i for i, cell in enumerate(config.catalog.measured(derived).cells)}
     by_group = source.reshape(-1, len(position))
     parts = [by_group[:, [position[cell] for cell in cells]].sum(axis=1) for cells in derived.cells.values()]

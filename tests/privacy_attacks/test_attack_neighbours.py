@@ -145,3 +145,14 @@ def test_persons_without_a_unit_and_odd_records_move_nothing_or_one_row():
         after = count(config, frames([*people, odd], HOMES, realistic_unit))
         for _, _, l2 in squares_and_sums(config, before, after, 1):
             assert l2.max() <= most
+
+
+@pytest.mark.parametrize("size", [511, 512, 600])
+def test_giants_are_truncated_too(size):
+    """C1: households around and above what packed counts hold, all of one kind: their part is still τ at most."""
+    config = config_of(3)
+    for age, relship in ((5, "25"), (40, "20")):
+        people = [Person(FIRST_MAFID, age, 1, "01", relship) for _ in range(size)]
+        counts = count(config, frames(people, HOMES, realistic_unit))
+        assert {int(v.sum()) for (name, _), v in counts.items() if name == "PH1_num"} <= {0, 3}
+        assert all(v.min() >= 0 and v.sum() <= 3 for v in counts.values())

@@ -1,8 +1,8 @@
 """Filter, truncate and join, map, count (algorithms 1, 2, 3 and 4 of the paper), for all tabulations in one go.
 
 The truncated count of a universe is the count of all its persons less the count of those that truncation drops.
-Both sums run over the same households, so the result is the paper's; but only the few households above a threshold
-are ever ordered.
+Both sums run over the same households, so the result is the paper's (claim C1 of docs/privacy.md); but only the few
+households above a threshold are ever ordered.
 """
 
 from __future__ import annotations

@@ -1,0 +1,214 @@
+"""Claims against code: each has its place in both, and the small ones are attacked here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import claims
+import numpy as np
+import pytest
+from engine import count
+from population import FIRST_MAFID, Person, frames, hostile_unit, realistic_unit
+from test_attack_neighbours import HOMES, config_of
+
+from phsafe.conditions import where
+from phsafe.config import Config
+from phsafe.grid import level_rows
+from phsafe.privacy import mechanism, sensitivity
+from phsafe.privacy.accountant import Loss
+from phsafe.privacy.ledger import Ledger, LedgerError
+from phsafe.spec import Tabulation
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTED = claims.documented()
+CITED = claims.cited()
+#: Modules in which a function that makes or bounds privacy must name its claim, itself or through its module.
+GUARDED = (
+    "phsafe.privacy.sensitivity",
+    "phsafe.privacy.mechanism",
+    "phsafe.privacy.accountant",
+    "phsafe.privacy.ledger",
+    "phsafe.tabulation.truncation",
+    "phsafe.tabulation.households",
+    "phsafe.tabulation.cells",
+    "phsafe.tabulation.run",
+    "phsafe.conditions",
+    "phsafe.levels",
+    "phsafe.grid",
+    "phsafe.releasing",
+)
+
+
+def test_the_claims_are_all_there():
+    assert [c for c in DOCUMENTED if "." not in c] == [f"C{i}" for i in range(1, 13)]
+    assert [c for c in DOCUMENTED if "." in c] == ["C1.1", "C1.2", "C1.3", "C1.4"]
+
+
+@pytest.mark.parametrize("claim", DOCUMENTED.values(), ids=list(DOCUMENTED))
+def test_every_claim_has_code_that_names_it_and_a_test(claim):
+    assert claim.code and claim.tests
+    for name in claim.code:
+        assert claim.label in CITED.get(name, ()), f"{name} does not name {claim.label} in its docstring"
+    for reference in claim.tests:
+        assert claims.is_test(reference), f"{reference} is not there"
+
+
+def test_every_citation_is_a_claim_that_lists_it():
+    for name, labels in CITED.items():
+        for label in labels:
+            assert label in DOCUMENTED, f"{name} names {label}, which is not in docs/privacy.md"
+            assert name in DOCUMENTED[label].code, (
+                f"docs/privacy.md, {label}: {name} relies on it, but is not listed"
+            )
+
+
+@pytest.mark.parametrize("module", GUARDED)
+def test_every_guarded_module_names_a_claim(module):
+    assert any(name == module or name.startswith(f"{module}.") for name in CITED)
+    assert importlib.import_module(module)
+
+
+def test_the_grid_is_the_same_for_any_data():
+    """C1.4: no people, one, or many: the same vectors of the same length."""
+    config = config_of(2)
+    some = [Person(FIRST_MAFID, 30, 2, "63", "20")]
+    for people in ([], some, 5 * some):
+        counts = count(config, frames(people, HOMES, realistic_unit))
+        assert list(counts) == [(m.tabulation.name, m.level.key) for m in config.measurements()]
+        for m in config.measurements():
+            rows = level_rows(config, m.tabulation, m.level)
+            assert counts[m.tabulation.name, m.level.key].shape == (len(rows),)
+            assert len(set(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("codes", [lambda row: True, 1.5, [1.5], [None], [("a",)], object()])
+def test_conditions_that_look_further_are_refused(codes):
+    """C2: no functions, expressions or fractions; no MAFID; no column of another table."""
+    with pytest.raises(TypeError, match="QAGE: expected"):
+        where(QAGE=codes)
+    for cells, persons, units in (
+        ({1: where(MAFID=100_000_001)}, where(RTYPE=3), where()),
+        ({1: where()}, where(MAFID=100_000_001), where()),
+        ({1: where()}, where(RTYPE=3), where(MAFID=100_000_001)),
+        ({1: where()}, where(HHT="1"), where()),
+        ({1: where()}, where(RTYPE=3), where(QAGE=1)),
+        ({1: where(QAGE=1)}, None, where()),
+    ):
+        with pytest.raises(ValueError, match="expected columns of"):
+            Tabulation("X", cells=cells, persons=persons, units=units)
+
+
+def test_a_row_counts_once_even_under_an_overlapping_spec():
+    """C3: overlapping cells are refused; forced past the check, they still don't count a row twice."""
+    overlapping = {1: where(QAGE=range(0, 50)), 2: where(QAGE=range(20, 116))}
+    with pytest.raises(ValueError, match="overlap"):
+        Tabulation("X", cells=overlapping, persons=where(RTYPE=3))
+    config = config_of(3)
+    tabulation = config.catalog.tabulation("PH1_num")
+    before = tabulation.cells
+    people = [Person(FIRST_MAFID, 30, 1, "01", "20") for _ in range(5)]
+    try:
+        object.__setattr__(tabulation, "cells", {2: overlapping[1], 3: overlapping[2]})
+        counts = count(config, frames(people, HOMES, realistic_unit))
+    finally:
+        object.__setattr__(tabulation, "cells", before)
+    assert {int(v.sum()) for (name, _), v in counts.items() if name == "PH1_num"} == {3}
+
+
+def test_noise_is_never_below_its_calibration():
+    """C6 and C10: σ² ≥ k/ρ and b ≥ Δ₁/ε as exact rationals, at the 2020 budgets and at awkward ones."""
+    document = Config.load(ROOT / "examples" / "us.json").to_production()
+    for mode, definition in product(sensitivity.MODES, ("zcdp", "puredp")):
+        config = Config.load(document | {"sensitivity": mode, "privacy_defn": definition})
+        for m in config.measurements():
+            delta = sensitivity.of(config.tau.get(m.tabulation.name), mode)
+            for budget in (m.budget, m.budget / 3, Decimal("0.1")):
+                noise = mechanism.noise_of(config, m._replace(budget=Decimal(str(budget))))
+                stated = Fraction(Decimal(str(budget)))
+                if definition == "zcdp":
+                    assert Fraction(noise.scale) ** 2 >= delta.variance_times_rho / stated
+                    assert Fraction(noise.scale) ** 2 <= delta.variance_times_rho / stated * Fraction(
+                        "1.0000001"
+                    )
+                else:
+                    assert Fraction(noise.scale) >= delta.l1 / stated
+        if definition == "zcdp":
+            break_even = {"published": (242, 2), "tight": (100, 1), "tight-bounded": (200, 2)}[mode]
+            found = tuple(sensitivity.of(tau, mode).variance_times_rho for tau in (10, None))
+            assert found == break_even
+
+
+@pytest.mark.parametrize("mode", sensitivity.MODES)
+@pytest.mark.parametrize("tau", [None, *range(1, 13)])
+def test_losses_follow_from_distances_and_noise(tau, mode):
+    """C9 and C10: with the largest true distances (C4, C5) and σ² = k/ρ, no loss is above the stated one."""
+    most, rho = tau or 1, Fraction(3, 7)
+    delta = sensitivity.of(tau, mode)
+    variance = delta.variance_times_rho / rho
+    true = Fraction(2 * most**2) / (2 * variance), Fraction(8 * most**2) / (2 * variance)
+    stated = delta.loss("zcdp", rho)
+    assert true[0] <= stated[0] and true[1] <= stated[1]
+    assert (
+        stated
+        == {"published": (rho, 2 * rho), "tight": (rho, 4 * rho), "tight-bounded": (rho / 2, 2 * rho)}[mode]
+    )
+    if mode != "published":
+        assert true == stated
+    scale = delta.l1 / rho
+    pure = delta.loss("puredp", rho)
+    assert pure == (rho, 2 * rho)
+    assert 2 * most / scale <= pure[0] and 4 * most / scale <= pure[1]
+    published = sensitivity.of(tau, "published")
+    if mode == "tight-bounded":
+        assert delta.variance_times_rho <= published.variance_times_rho
+
+
+@pytest.mark.parametrize("package", ["phsafe.estimate", "phsafe.explore"])
+def test_postprocessing_cannot_see_the_data(package):
+    """C11: no chain of imports, lazy ones included, leads from postprocessing to what reads or counts data."""
+    reached = claims.imports(package)
+    assert package in reached and len(reached) > 5
+    hidden = ("phsafe.source", "phsafe.engine", "phsafe.tabulation", "phsafe.validation", "phsafe.counting")
+    assert not {name for name in reached if name.startswith(hidden)}
+
+
+def test_a_ledger_never_passes_its_cap(tmp_path):
+    """C12: whatever is asked for, in any mode; what was charged is exact and never above the cap."""
+    rng = np.random.default_rng(5)
+    ledger = Ledger.create(tmp_path / "l.ledger", Decimal("1.257281"))
+    granted = Fraction(0)
+    for i in range(30):
+        asked = Fraction(int(rng.integers(1, 400_000)), 1_000_000)
+        loss = Loss("zcdp", asked, asked * int(rng.integers(2, 5)))
+        try:
+            ledger.charge(loss, f"r{i}", {})
+            granted += asked
+        except LedgerError:
+            assert granted + asked > ledger.cap
+        assert ledger.spent == granted <= ledger.cap
+    statement = ledger.read()
+    assert statement.spent < statement.spent_bounded <= 4 * ledger.cap
+
+
+def test_a_release_cannot_be_asked_to_skip_truncation():
+    """Noise for τ and counts without τ must never meet: neither the call nor the command has such an option."""
+    import phsafe
+    from phsafe.cli.release import release
+
+    for function in (phsafe.release, release):
+        assert not [name for name in inspect.signature(function).parameters if "trunc" in name]
+
+
+def test_hostile_units_never_repeat_a_household():
+    """C1.3 in unit tabulations: a unit row that stands twice counts nowhere, however large its household."""
+    config = config_of(3)
+    people = [Person(FIRST_MAFID, age, 1, "01", "20") for age in range(20, 30)]
+    twice = count(config, frames(people, HOMES, lambda m, members: 2 * realistic_unit(m, members)))
+    assert not any(vector.any() for vector in twice.values())
+    once = count(config, frames(people, {FIRST_MAFID: ("44", "000001")}, hostile_unit))
+    assert all(vector.sum() <= 3 for vector in once.values())
