@@ -7,10 +7,13 @@ universe of every household, so that truncation needs to look only where a house
 
 from __future__ import annotations
 
+from math import prod
+
 import ibis
 from ibis import _
 from ibis.expr.types import IntegerValue, Table
 
+from phsafe.errors import ConfigError, DataError
 from phsafe.levels import digits
 from phsafe.source.tables import Tables
 from phsafe.tabulation.coding import decide
@@ -38,6 +41,7 @@ class Fields:
 def stacked(tables: Tables, plan: Plan) -> Table:
     """All rows that count as MAFID, field and value: a unit's code, or a region beyond the unit's bits."""
     units, geo = tables.units, tables.geo
+    _check_geography(geo, plan)
     is_housing = (units.RTYPE == HOUSING_UNIT).fill_null(False)
     is_inside = ((geo.RTYPE == HOUSING_UNIT) & geo.TABBLKST.isin(plan.config.states)).fill_null(False)
     rows = units.select(
@@ -63,13 +67,13 @@ def stacked(tables: Tables, plan: Plan) -> Table:
 
 
 def packed(tables: Tables, plan: Plan) -> Table:
-    """MAFID, value, word0, …, rows: every household in one row, its counts packed."""
+    """MAFID, value, word0, …, rows: every household in one row, its counts packed (0 where they would run over)."""
     rows = stacked(tables, plan)
     weights = Fields(plan).packing.weights(rows.field)
     weighted = rows.select("MAFID", "value", **weights)
     return weighted.group_by("MAFID").agg(
         value=_.value.bit_or(),
-        **{word: weighted[word].sum().cast("int64") for word in weights},
+        **{word: (_.count() < LIMIT).ifelse(weighted[word].sum(), _long(0)) for word in weights},
         rows=_.count().cast("int64"),
     )
 
@@ -112,6 +116,15 @@ def giants(tables: Tables, plan: Plan, keys: list[int]) -> Table:
     )
     counted = grouped.filter((_.units == 1) & (_.geos == 1) & (_.spoiled == 0))
     return counted.select("MAFID", *kind_columns(plan), **_place(counted, plan))
+
+
+def _check_geography(geo: Table, plan: Plan) -> None:
+    """Refuse levels that the data or 63 bits have no room for, before a record is looked at."""
+    missing = [name for name in plan.geo_columns if name not in geo.columns]
+    if missing:
+        raise DataError([f"geo: column {name} is missing, and a level needs it" for name in missing])
+    if _unit_bits(plan) + prod(radix for _, radix in region_radices(plan)).bit_length() > 63:
+        raise ConfigError(f"expected levels that need fewer geo columns, got {', '.join(plan.geo_columns)}")
 
 
 def _place(table: Table, plan: Plan) -> dict[str, IntegerValue]:

@@ -1,0 +1,96 @@
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phsafe.conditions import where
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.tabulation.coding import Coding
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with open_engine(EngineOptions(threads=1)) as opened:
+        yield opened
+
+
+CONDITIONS = [
+    where(QAGE=range(18)),
+    where(QAGE=range(4, 30), RELSHIP=["25", "26"]),
+    where(QAGE=[1, 3, 115]),
+    where(RELSHIP="20", CENHISP=2),
+    where(),
+]
+ROWS = [
+    {"QAGE": age, "RELSHIP": relationship, "CENHISP": ethnicity}
+    for age in (0, 1, 3, 4, 17, 18, 29, 30, 115, 116, -1, None)
+    for relationship in ("20", "25", "26", "27", "", None)
+    for ethnicity in (1, 2, None)
+]
+
+
+def coded(engine, coding, rows):
+    frame = pl.DataFrame(
+        rows, schema={"QAGE": pl.Int32, "RELSHIP": pl.String, "CENHISP": pl.Int32}
+    ).with_row_index("i")
+    table = engine.read_arrow(frame.to_arrow())
+    result = engine.fetch(table.select("i", code=coding.expression(table)).order_by("i"))
+    return result["code"].to_numpy()
+
+
+def test_a_code_decides_every_condition(engine):
+    coding = Coding.of(CONDITIONS)
+    codes = coded(engine, coding, ROWS)
+    assert codes.min() >= 0
+    assert codes.max() < coding.size
+    for condition in CONDITIONS:
+        assert coding.mask(codes, condition).tolist() == [condition.allows(row) for row in ROWS]
+
+
+def test_no_more_classes_than_conditions_can_tell_apart():
+    coding = Coding.of([where(QAGE=range(18)), where(QAGE=range(18, 116)), where(QAGE=range(0, 116))])
+    assert coding.size == 3
+    assert Coding.of([where()]).size == 1
+
+
+def test_a_narrowed_code_says_the_same(engine):
+    wide = Coding.of(CONDITIONS)
+    narrow = wide.narrowed(["QAGE", "CENHISP"])
+    frame = pl.DataFrame({"code": range(wide.size)}).to_arrow()
+    table = engine.read_arrow(frame)
+    result = engine.fetch(table.select("code", small=wide.narrow(table.code, narrow)))
+    codes, small = result["code"].to_numpy(), result["small"].to_numpy()
+    assert set(small) == set(range(narrow.size))
+    for condition in (where(QAGE=range(18)), where(CENHISP=2), where(QAGE=[1, 3, 115], CENHISP=2)):
+        assert (wide.mask(codes, condition) == narrow.mask(small, condition)).all()
+
+
+def test_the_part_of_a_condition_that_a_coding_decides():
+    coding = Coding.of([where(QAGE=1), where(RELSHIP="20")])
+    assert coding.part(where(QAGE=1, HHT="1")) == where(QAGE=1)
+    assert coding.part(where(HHT="1")) == where()
+
+
+CODES = st.frozensets(st.integers(0, 12), min_size=1)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(CODES, CODES), min_size=1, max_size=5))
+def test_classes_are_atoms(pairs):
+    conditions = [where(A=a, B=b) for a, b in pairs]
+    coding = Coding.of(conditions)
+    for classes in coding.classes:
+        members = [code for group in classes.members for code in group]
+        assert len(members) == len(set(members))
+        sets = [condition.codes(classes.column) for condition in conditions]
+        assert set(members) == set().union(*sets)
+        # Codes of one class are in the same sets; codes of different classes are not.
+        signatures = [{tuple(code in s for s in sets) for code in group} for group in classes.members]
+        assert all(len(s) == 1 for s in signatures)
+        assert len({next(iter(s)) for s in signatures}) == len(signatures)
+
+
+def test_mask_is_a_vector_of_truths():
+    coding = Coding.of([where(A=1)])
+    assert coding.mask(np.array([], dtype=np.int64), where(A=1)).dtype == bool

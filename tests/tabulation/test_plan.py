@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from phsafe.config import Config
+from phsafe.tabulation.plan import MAX_KINDS, Plan
+
+
+@pytest.fixture
+def plan(us):
+    return Plan(Config.load(us))
+
+
+def names(tabulations):
+    return [t.name for t in tabulations]
+
+
+def test_tabulations_that_agree_share_a_universe(plan):
+    assert len(plan.universes) == 4
+    universe = {t.name: plan.universe(t) for t in plan.person_tabulations}
+    assert universe["PH1_num"] == universe["PH2"] == universe["PH7"]
+    assert len(set(universe.values())) == 4
+
+
+def test_another_threshold_is_another_universe(us_document):
+    changed = Config.load(us_document | {"tau": us_document["tau"] | {"PH7": 9}})
+    assert len(Plan(changed).universes) == 5
+
+
+def test_every_person_tabulation_is_counted_one_way(plan):
+    assert sorted(names(plan.narrow + plan.wide)) == ["PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"]
+    assert "PH3" in names(plan.wide)
+    assert len(plan.kinds) <= MAX_KINDS
+
+
+def test_kinds_never_overlap_and_decide_universes_and_narrow_cells(plan):
+    codes = np.concatenate(plan.kinds)
+    assert len(codes) == len(set(codes.tolist()))
+    conditions = [u.persons for u in plan.universes]
+    conditions += [t.persons & plan.kind_coding.part(c) for t in plan.narrow for c in t.cells.values()]
+    for kind in plan.kinds:
+        for condition in conditions:
+            assert len(set(plan.kind_coding.mask(kind, condition).tolist())) == 1
+
+
+def test_only_what_has_a_budget_is_counted(us_document):
+    nothing = {name: dict.fromkeys(levels, 0) for name, levels in us_document["privacy_budget"].items()}
+    plan = Plan(
+        Config.load(
+            us_document
+            | {"privacy_budget": nothing | {"PH1_denom": us_document["privacy_budget"]["PH1_denom"]}}
+        )
+    )
+    assert names(plan.tabulations) == ["PH1_denom"]
+    assert plan.universes == plan.kinds == ()
+    assert plan.persons.size == 1
+    assert plan.geo_columns == ("TABBLKST",)
+
+
+def test_levels_without_iterations_need_no_race(us_document):
+    budgets = {
+        name: {key: value if key.endswith("_*") else 0 for key, value in levels.items()}
+        for name, levels in us_document["privacy_budget"].items()
+    }
+    plan = Plan(Config.load(us_document | {"privacy_budget": budgets}))
+    columns = {c.column for c in (*plan.persons.classes, *plan.units.classes)}
+    assert not columns & {"CENRACE", "CENHISP", "HHRACE", "HHSPAN"}
