@@ -1,8 +1,8 @@
 """From packed codes to the vectors of the public grid.
 
 What comes from the engine is a few thousand rows of (person code, unit code, region, n). Here each row is put in its
-cell and population group; rows that fit none are counted nowhere. Each row is placed by itself, in one place at most (claims C1.2 and C3 of
-docs/privacy.md).
+cell and population group; rows that fit none are counted nowhere. Each row is placed by itself, in one place
+at most (claims C1.2 and C3 of docs/privacy.md).
 """
 
 from __future__ import annotations
