@@ -35,9 +35,13 @@ def settled(page: Page) -> int:
 
 def after(page: Page, action) -> None:
     """Do something and wait until the page has new numbers."""
+    page.wait_for_function("() => document.documentElement.dataset.busy === 'no'")
     before = settled(page)
     action()
-    page.wait_for_function("n => Number(document.documentElement.dataset.settled || 0) > n", arg=before)
+    page.wait_for_function(
+        "n => document.documentElement.dataset.busy === 'no' && Number(document.documentElement.dataset.settled) > n",
+        arg=before,
+    )
 
 
 def fill(page: Page, tabulation: str, level: str, value: str) -> None:

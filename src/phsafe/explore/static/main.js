@@ -14,6 +14,7 @@ async function evaluate() {
   const since = performance.now();
   if (running) running.abort();
   const mine = (running = new AbortController());
+  document.documentElement.dataset.busy = "yes";
   try {
     const numbers = await ask("evaluate", { scenario: store.scenario, focus: store.focus }, mine.signal);
     if (mine !== running) return;
@@ -29,6 +30,8 @@ async function evaluate() {
     document.documentElement.dataset.settled = String(Number(document.documentElement.dataset.settled || 0) + 1);
   } catch (error) {
     if (error.name !== "AbortError") notice(error.message);
+  } finally {
+    if (mine === running) document.documentElement.dataset.busy = "no";
   }
 }
 
