@@ -81,7 +81,7 @@ export async function compare(start) {
   const base = good[0];
   const line = (words, value, number) => el("tr", {}, el("td", {}, words), good.map((column) => {
     const [now, then] = number ? [number(column), number(base)] : [0, 0];
-    const state = column === base || !(now > 0) || !(then > 0) || Math.abs(now - then) < 1e-9 * then ? "" : now < then ? "better" : "worse";
+    const state = column === base || !(now > 0) || !(then > 0) || Math.abs(now - then) < 5e-4 * then ? "" : now < then ? "better" : "worse";
     const change = state ? ` (${now > then ? "+" : "−"}${Math.abs(100 * (now / then - 1)).toFixed(1)} %)` : "";
     return el("td", { class: state }, `${value(column)}${change}`);
   }));
