@@ -85,7 +85,7 @@ def read_folder():
     def read(folder: Path) -> dict[tuple, int]:
         counts, height = {}, 0
         for path in sorted(folder.glob("*/*.csv")):
-            frame = pl.read_csv(path, separator="|", infer_schema=False)
+            frame = pl.read_csv(path.read_bytes(), separator="|", infer_schema=False)
             cell = f"{path.parent.name.upper()}_DATA_CELL"
             if "ITERATION_CODE" not in frame.columns:
                 frame = frame.with_columns(ITERATION_CODE=pl.lit("*"))

@@ -1,0 +1,115 @@
+"""The command itself: help, exit codes, and silence about records."""
+
+import subprocess
+import sys
+
+import pytest
+
+from phsafe import cli
+from phsafe.cli import app as cli_app
+from phsafe.errors import PHSafeError
+
+MARKER = "S3CRET"
+
+
+def test_help_reads_well(phsafe_command):
+    outcome = phsafe_command("--help")
+    assert outcome.code == 0
+    assert "without giving any person away" in " ".join(outcome.out.split())
+    assert "tabulate" in outcome.out
+    assert "Traceback" not in outcome.out + outcome.err
+
+
+def test_help_of_a_command(phsafe_command):
+    outcome = phsafe_command("tabulate", "-h")
+    assert outcome.code == 0
+    for word in ("CONFIG", "DATA", "OUT", "NOT PRIVATE", "--no-truncate", "--threads"):
+        assert word in outcome.out
+
+
+def test_version(phsafe_command):
+    outcome = phsafe_command("--version")
+    assert (outcome.code, outcome.out[:7]) == (0, "phsafe ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nothing"],
+        ["tabulate"],
+        ["tabulate", "a", "b"],
+        ["tabulate", "a", "b", "c", "d"],
+        ["tabulate", "a", "b", "c", "--unknown"],
+        ["tabulate", "a", "b", "c", "--threads", "0"],
+        ["tabulate", "a", "b", "c", "--threads", "many"],
+        ["tabulate", "a", "b", "c", "--engine", "abacus"],
+    ],
+)
+def test_a_wrong_command_is_2(phsafe_command, words):
+    outcome = phsafe_command(*words)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert "Traceback" not in outcome.err
+
+
+def failing(monkeypatch, error):
+    def app():
+        raise error
+
+    monkeypatch.setattr(cli_app, "app", app)
+
+
+def test_every_reason_on_its_own_line(monkeypatch, phsafe_command):
+    failing(monkeypatch, PHSafeError(["first", "second"]))
+    outcome = phsafe_command()
+    assert outcome == (1, "", "phsafe: error: first\nphsafe: error: second\n")
+
+
+def test_an_internal_fault_shows_no_record(monkeypatch, phsafe_command):
+    monkeypatch.delenv("PHSAFE_DEBUG", raising=False)
+    failing(monkeypatch, KeyError(MARKER))
+    outcome = phsafe_command()
+    assert outcome.code == 1
+    assert "internal fault (KeyError)" in outcome.err
+    assert MARKER not in outcome.err
+
+
+def test_debugging_is_asked_for(monkeypatch, phsafe_command):
+    monkeypatch.setenv("PHSAFE_DEBUG", "1")
+    failing(monkeypatch, KeyError(MARKER))
+    with pytest.raises(KeyError):
+        phsafe_command()
+
+
+def test_being_stopped(monkeypatch, phsafe_command):
+    failing(monkeypatch, KeyboardInterrupt())
+    outcome = phsafe_command()
+    assert (outcome.code, outcome.err) == (1, "phsafe: stopped\n")
+
+
+def test_a_reader_that_leaves_early():
+    run = subprocess.run(
+        [sys.executable, "-c", "import phsafe.cli as c; c.main()", "--help"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (0, "")
+    piped = subprocess.run(
+        f'"{sys.executable}" -c "import phsafe.cli as c; c.main()" --help | true; exit "${{PIPESTATUS[0]}}"',
+        shell=True, executable="/bin/bash", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in piped.stderr
+    assert "Exception" not in piped.stderr
+
+
+def test_importing_the_command_is_cheap():
+    heavy = "{'ibis', 'duckdb', 'polars', 'numpy', 'pyarrow'}"
+    code = f"import phsafe.cli.app, phsafe, sys; print(sorted({heavy} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_main_is_the_entry_point():
+    from importlib.metadata import entry_points
+
+    (entry,) = entry_points(group="console_scripts", name="phsafe")
+    assert entry.load() is cli.main
