@@ -88,3 +88,48 @@ def test_claims_are_those_of_the_accountant():
         pair = neighbours(2, case.definition, case.mode, case.stated, units=case.units, bounded=case.bounded)
         total = plan(pair.config).total
         assert claimed(case, pair) == pytest.approx(float(total.bounded if case.bounded else total.unbounded))
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command over findings made up beforehand: (arguments, findings) → the runner's result."""
+    import typer
+    from typer.testing import CliRunner
+
+    import phsafe.audit
+    from phsafe.cli.audit import audit as function
+
+    app = typer.Typer()
+    app.command()(function)
+
+    def run(findings, *words):
+        monkeypatch.setattr(phsafe.audit, "audit", lambda trials, progress: findings)
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    return run
+
+
+GOOD = [Finding(CASES[0], 1000, 1.0, 0.8, "likelihood"), Finding(CASES[-1], 1000, 1.0, 5.0, "shape")]
+
+
+def test_command_prints_a_table_or_json_and_draws(command, tmp_path):
+    shown = command(GOOD)
+    assert shown.exit_code == 0 and "convicted" in shown.stdout and "80%" in shown.stdout
+    picture = tmp_path / "audit.svg"
+    printed = command(GOOD, "--json", "--out", picture)
+    assert printed.exit_code == 0
+    assert json.loads(printed.stdout)["findings"][1]["verdict"] == "convicted"
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_command_says_no(command, tmp_path):
+    from phsafe.errors import OutputError, PHSafeError
+
+    assert command(GOOD, "--trials", 10).exit_code == 2
+    assert command(GOOD, "--out", tmp_path / "audit.png").exit_code == 2
+    there = tmp_path / "there.svg"
+    there.write_text("x")
+    assert isinstance(command(GOOD, "--out", there).exception, OutputError)
+    assert there.read_text() == "x"
+    guilty = command([Finding(CASES[0], 1000, 1.0, 1.2, "likelihood")])
+    assert isinstance(guilty.exception, PHSafeError) and "persons, tight" in str(guilty.exception)
