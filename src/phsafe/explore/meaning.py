@@ -77,8 +77,8 @@ def person(loss: Loss, delta: Decimal) -> list[dict[str, Any]]:
 def percent_up(share: float) -> str:
     """A share in percent, rounded up, with more digits the nearer it is to 100 %.
 
-    >>> percent_up(0.78612), percent_up(0.99999996), percent_up(1 - 1e-18)
-    ('78.7 %', '99.999996 %', 'over 99.999999 %')
+    >>> percent_up(0.78612), percent_up(0.99999512), percent_up(1 - 1e-18)
+    ('78.7 %', '99.9996 %', 'over 99.999999 %')
     """
     if share > 0.99999999:
         return "over 99.999999 %"

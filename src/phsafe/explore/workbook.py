@@ -6,6 +6,7 @@ are marked and checked. Results are stored beside the formulas, so viewers that 
 
 from __future__ import annotations
 
+import math
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ MODES = ["published", "tight", "tight-bounded"]
 DEFINITIONS = ["zcdp", "puredp"]
 PARAMETERS = "Parameters"
 GOLDEN_STEPS = 95
+#: Characters in a line of the sheet “Read me”.
+WIDTH = 110
 GOLDEN = "0.618033988749894848"
 
 READ_ME = (
@@ -63,6 +66,8 @@ class Styles:
             {"bold": True, "text_wrap": True, "valign": "top", "bottom": 1, "bg_color": "#E8ECF2"}
         )
         self.text: Format = book.add_format({"valign": "top"})
+        self.note: Format = book.add_format({"valign": "top", "indent": 1, "font_color": "#55617A"})
+        self.epsilon: Format = book.add_format({"num_format": "0.000000"})
         self.wrap: Format = book.add_format({"text_wrap": True, "valign": "top"})
         self.input: Format = book.add_format(
             {"locked": False, "bg_color": "#FFF6CC", "border": 1, "border_color": "#D9C77A"}
@@ -90,6 +95,10 @@ def workbook(figures: Figures) -> bytes:
     workbook_tables.tables(book, styles, figures, levels)
     workbook_tables.group(book, styles, figures, levels)
     _epsilon(book, styles)
+    for sheet in book.worksheets():
+        sheet.set_landscape()
+        sheet.set_paper(9)
+        sheet.fit_to_pages(1, 0)
     parameters.activate()
     book.close()
     return file.getvalue()
@@ -97,10 +106,12 @@ def workbook(figures: Figures) -> bytes:
 
 def _read_me(book: Workbook, styles: Styles) -> None:
     sheet = book.add_worksheet("Read me")
-    sheet.set_column(0, 0, 110)
+    sheet.set_column(0, 0, WIDTH)
     sheet.hide_gridlines(2)
     for row, (line, bold) in enumerate(READ_ME):
         sheet.write_string(row, 0, line, styles.title if bold else styles.wrap)
+        if not bold and len(line) > WIDTH:
+            sheet.set_row(row, 15 * math.ceil(len(line) / WIDTH))
     sheet.protect()
 
 
@@ -135,9 +146,9 @@ def _parameters(book: Workbook, sheet: Worksheet, styles: Styles, figures: Figur
         ("Bounded loss", f"=ROUND(SUM({levels.column('bounded')}),12)", float(loss.bounded), styles.budget,
          "one person's record changed"),
         ("ε at δ, unbounded", '=IF(definition="zcdp",Epsilon!$B$4,loss_unbounded)', loss.epsilon(figures.delta),
-         styles.budget, "smallest provable over all orders α"),
+         styles.epsilon, "smallest provable over all orders α"),
         ("ε at δ, bounded", '=IF(definition="zcdp",Epsilon!$I$4,loss_bounded)',
-         loss.epsilon_bounded(figures.delta), styles.budget, ""),
+         loss.epsilon_bounded(figures.delta), styles.epsilon, ""),
         ("Guesses right, unbounded", _guess("loss_unbounded"), guesses(config.privacy, loss.unbounded), styles.share,
          "whether a person is in the data"),
         ("Guesses right, bounded", _guess("loss_bounded"), guesses(config.privacy, loss.bounded), styles.share,
@@ -146,7 +157,7 @@ def _parameters(book: Workbook, sheet: Worksheet, styles: Styles, figures: Figur
     for row, (label, formula, value, style, note) in enumerate(lines, start=totals + 1):
         sheet.write_string(row, 0, label, styles.text)
         sheet.write_formula(row, 1, formula, style, value)
-        sheet.write_string(row, 2, note, styles.text)
+        sheet.write_string(row, 2, note, styles.note)
     book.define_name("loss_unbounded", f"={PARAMETERS}!$B${totals + 3}")
     book.define_name("loss_bounded", f"={PARAMETERS}!$B${totals + 4}")
     sheet.protect()

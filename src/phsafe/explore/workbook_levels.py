@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SHEET = "Budgets"
 FIRST = 4
+#: Three lines of words above a column.
+HEAD_HEIGHT = 46
 #: The row of the first threshold on the sheet “Parameters”.
 FIRST_THRESHOLD = 9
 COLUMNS = {
@@ -29,7 +31,7 @@ COLUMNS = {
     "sigma": "σ or scale", "middle": "near quantile", "below": "P below", "at": "P at",
 }  # fmt: skip
 LETTERS = {name: chr(ord("A") + i) for i, name in enumerate(COLUMNS)}
-WIDTHS = {"tabulation": 13, "level": 22, "given": 14, "budget": 12, "target": 12, "variance": 14}
+WIDTHS = {"tabulation": 13, "level": 27, "given": 14, "budget": 12, "target": 12, "variance": 14}
 NORMAL_90 = "1.6448536269514722"
 
 
@@ -62,6 +64,7 @@ class Levels:
             )
             sheet.set_column(i, i, WIDTHS.get(name, 11), None, hidden)
             sheet.write_string(FIRST - 2, i, head, styles.head)
+        sheet.set_row(FIRST - 2, HEAD_HEIGHT)
         sheet.freeze_panes(FIRST - 1, 2)
         for key, row in self.rows.items():
             self._inputs(sheet, styles, key, row)
@@ -116,7 +119,7 @@ class Levels:
             "exact": (f'=IF({on},IF(definition="zcdp",MAX(0,{c["middle"]}-1+IF({c["below"]}<0.9,1+IF({c["at"]}<0.9,1,0)'
                       f',0)),MAX(0,-INT(-(-{c["sigma"]}*LN(0.05*(1+EXP(-1/{c["sigma"]})))-1-1E-12)))),"")',
                       styles.whole),
-            "met": (f'=IF({on},IF(INT({c["moe"]})<={c["target"]},"yes","no"),"")', styles.text),
+            "met": (f'=IF({on},IF(INT({c["moe"]})<={c["target"]},"yes","no"),"")', styles.note),
             "sigma": (f'=IF({on},IF(definition="zcdp",SQRT({c["reach"]}/{c["stated"]}),{c["reach"]}/{c["stated"]}),"")',
                       styles.number),
             "middle": (f'=IF({on},ROUND({NORMAL_90}*{c["sigma"]},0),"")', styles.whole),

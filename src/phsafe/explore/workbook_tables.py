@@ -8,7 +8,7 @@ from phsafe.exact import text
 from phsafe.explore import lines
 from phsafe.explore.figures import Figures
 from phsafe.explore.sums import laplace_quantile
-from phsafe.explore.workbook_levels import Levels
+from phsafe.explore.workbook_levels import HEAD_HEIGHT, Levels
 from phsafe.privacy.margins import Z
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> 
     sheet = book.add_worksheet("Tables")
     sheet.write_string(0, 0, "90 % margin of error of every line", styles.title)
     sheet.set_column(2, 2, 58)
+    sheet.set_column(3, 4, 13)
+    sheet.set_row(2, HEAD_HEIGHT)
     sheet.set_column(6, 6, 10, None, {"hidden": True})
     catalog = figures.config.catalog
     for i, head in enumerate((*HEADS, *(f"{level.key}  {level.label}" for level in catalog.levels))):
@@ -73,6 +75,7 @@ def group(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> N
             1,
             {"validate": "decimal", "criteria": ">", "value": 0, "error_title": "Not possible"},
         )
+    sheet.set_row(6, HEAD_HEIGHT)
     sheet.write_string(4, 0, "Average", styles.text)
     sheet.write_formula(4, 1, "=$B$3/$B$4", styles.number, inputs[0][1] / inputs[1][1])
     sheet.write_string(6, 0, "MOE of the average (total line), delta method", styles.head)
