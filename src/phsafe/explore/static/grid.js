@@ -58,7 +58,7 @@ function table() {
   }
   const head = el("thead", {},
     el("tr", {}, el("td", { class: "corner" }), spans.map(([name, n]) => el("th", { class: "geo", colspan: n, scope: "colgroup" }, name))),
-    el("tr", {}, el("th", { class: "row" }), start.levels.map((level) => {
+    el("tr", {}, el("td"), start.levels.map((level) => {
       const box = el("input", {
         type: "checkbox", "aria-label": `Publish ${level.geography} ${level.iterations}`, "data-column": level.key,
         disabled: !exists(level), onchange: () => column(level.key, box.checked),
