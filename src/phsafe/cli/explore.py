@@ -11,7 +11,7 @@ import typer
 def explore(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="[CONFIG]", help="A scenario to start with: production JSON, or TOML."),
+        typer.Argument(metavar="CONFIG", help="A scenario to start with: production JSON, or TOML."),
     ] = None,
     port: Annotated[
         int | None,
