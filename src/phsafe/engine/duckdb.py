@@ -1,8 +1,4 @@
-"""Where the counting runs: DuckDB in this process, opened through Ibis.
-
-An engine reads files into Ibis tables, keeps an intermediate table, and fetches small results. It knows nothing of
-tables, cells or noise.
-"""
+"""DuckDB in this process: the engine unless another is asked for."""
 
 from __future__ import annotations
 
@@ -13,55 +9,16 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Self
 
 import duckdb
 import ibis
 import pyarrow as pa
 from ibis.expr.types import Table
 
+from phsafe.engine.options import EngineOptions, Location, Storage
 from phsafe.errors import DataError, PHSafeError
-
-EngineName = Literal["duckdb"]
-ENGINES: tuple[EngineName, ...] = ("duckdb",)
-
-
-@dataclass(frozen=True)
-class EngineOptions:
-    """How to open an engine. None leaves a setting to the engine."""
-
-    engine: EngineName = "duckdb"
-    threads: int | None = None
-    memory_limit: str | None = None
-    temp_dir: Path | None = None
-
-
-class Engine(Protocol):
-    """What counting needs of an engine."""
-
-    def read_csv(self, paths: Sequence[Path], header: Sequence[str], *, gzip: bool) -> Table:
-        """CSV files with the given header, every column as text."""
-
-    def read_parquet(self, paths: Sequence[Path]) -> Table:
-        """Parquet files with their own types."""
-
-    def read_arrow(self, frame: pa.Table) -> Table:
-        """A frame in memory."""
-
-    def materialized(self, expression: Table) -> contextlib.AbstractContextManager[Table]:
-        """The result of an expression, computed once and kept until the context ends."""
-
-    def fetch(self, expression: Table) -> pa.Table:
-        """A small result."""
-
-    def close(self) -> None:
-        """Let go of everything, temporary files included."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
 
 
 class DuckDB:
@@ -84,7 +41,12 @@ class DuckDB:
                 f"and memory limit {options.memory_limit or 'none'}: expected a whole number and a size such as 4GB"
             ) from None
 
-    def read_csv(self, paths: Sequence[Path], header: Sequence[str], *, gzip: bool) -> Table:
+    @property
+    def storage(self) -> Storage | None:
+        """See `Engine`. DuckDB reads what this program can see."""
+        return None
+
+    def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """See `Engine`. Nothing is guessed: separator, quotes and types are given, and no column comes from a path."""
         with self._in_words():
             return self._ibis.read_csv(
@@ -93,7 +55,7 @@ class DuckDB:
             compression="gzip" if gzip else "none", columns=dict.fromkeys(header, "VARCHAR"),
         )  # fmt: skip
 
-    def read_parquet(self, paths: Sequence[Path]) -> Table:
+    def read_parquet(self, paths: Sequence[Location]) -> Table:
         """See `Engine`. Nothing is guessed: a folder named ``TABBLKST=44`` is no column."""
         with self._in_words():
             return self._ibis.read_parquet(self._literal_paths(paths), hive_partitioning=False)
@@ -123,9 +85,10 @@ class DuckDB:
         self._ibis.disconnect()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _literal_paths(self, paths: Sequence[Path]) -> list[str]:
-        self._files += [os.fspath(path.absolute()) for path in paths]
-        return [_literal_path(path) for path in paths]
+    def _literal_paths(self, paths: Sequence[Location]) -> list[str]:
+        absolute = [Path(path).absolute() for path in paths]
+        self._files += [os.fspath(path) for path in absolute]
+        return [_literal_path(path) for path in absolute]
 
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
@@ -139,14 +102,6 @@ class DuckDB:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def open_engine(options: EngineOptions | None = None) -> Engine:
-    """Open the engine that the options name."""
-    chosen = options or EngineOptions()
-    if chosen.engine not in ENGINES:
-        raise PHSafeError(f"expected one of {', '.join(ENGINES)} as the engine, got {chosen.engine}")
-    return DuckDB(chosen)
 
 
 def _in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafeError:
@@ -185,5 +140,5 @@ def _temporary_folder(parent: Path | None) -> Path:
 
 def _literal_path(path: Path) -> str:
     """A path that DuckDB takes letter by letter: it would read * ? [ as a pattern."""
-    text = os.fspath(path.absolute())
+    text = os.fspath(path)
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)

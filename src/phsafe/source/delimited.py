@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ibis.expr.types import Table
 
-from phsafe.engine import Engine
+from phsafe.engine import Engine, Location
 from phsafe.errors import DataError
 
 GZIP = b"\x1f\x8b"
@@ -29,10 +29,10 @@ def read(path: Path, engine: Engine) -> Table:
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or "it is damaged"
         raise DataError(f"{path}: can't read the file: {why}") from None
-    return engine.read_csv([path], _header(path, line), gzip=zipped)
+    return engine.read_csv([path], header(path, line), gzip=zipped)
 
 
-def _header(path: Path, line: bytes) -> list[str]:
+def header(path: Location, line: bytes) -> list[str]:
     """The names in the first line. A damaged header is described, never shown: it may be a record."""
     try:
         text = line.decode("utf-8-sig")

@@ -14,7 +14,9 @@ from phsafe.errors import DataError
 
 def read(path: Path, engine: Engine) -> Table:
     """The table of a Parquet file or folder, with the files' own types."""
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    # Names with . or _ in front are hidden, for every engine: unfinished pieces of whoever wrote the folder.
+    found = [file for file in sorted(path.glob("*.parquet")) if file.name[0] not in "._"]
+    files = found if path.is_dir() else [path]
     if not files:
         raise DataError(f"{path}: expected Parquet files in the folder, got none")
     schemas, problems = {}, []

@@ -5,21 +5,22 @@ A folder holds persons, units and geo, each as NAME.csv (or NAME.csv.gz), NAME.p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from ibis.expr.types import Table
 
-from phsafe.engine import Engine, open_engine
+from phsafe.engine import Engine, EngineOptions, Location, open_engine
 from phsafe.errors import DataError
 from phsafe.schema import LAYOUTS, Layout
-from phsafe.source import delimited, parquet
+from phsafe.source import delimited, parquet, remote
 from phsafe.source.canonical import canonical, type_problems
+from phsafe.source.forms import check_one, forms_of
 from phsafe.source.tables import Tables
 
-#: A folder's path, or frames (Arrow, Polars, pandas) named persons, units and geo.
+#: A folder's path (or its address, for Spark), or frames (Arrow, Polars, pandas) named persons, units and geo.
 DataSource = str | Path | Mapping[str, Any]
 
 
@@ -28,15 +29,10 @@ def load(data: DataSource, engine: Engine) -> Tables:
     problems: list[str] = []
     tables: dict[str, Table] = {}
     extra: dict[str, int] = {}
-    if not isinstance(data, Mapping):
-        _check_folder(Path(data))
+    read = _reader(data, engine)
     for layout in LAYOUTS:
         try:
-            raw = (
-                _frame(data, layout, engine)
-                if isinstance(data, Mapping)
-                else _files(Path(data), layout, engine)
-            )
+            raw = read(layout)
         except DataError as error:
             problems += error.reasons
             continue
@@ -51,33 +47,31 @@ def load(data: DataSource, engine: Engine) -> Tables:
     return Tables(**tables, extra=extra)
 
 
-def check_readable(data: DataSource) -> None:
+def check_readable(data: DataSource, options: EngineOptions | None = None) -> None:
     """Every problem of a data source's layout that can be seen without counting: files, columns, types."""
-    with open_engine() as engine:
+    with open_engine(options if options and options.engine != "duckdb" else None) as engine:
         load(data, engine)
+
+
+def _reader(data: DataSource, engine: Engine) -> Callable[[Layout], Table]:
+    """What reads a layout's table from a data source."""
+    if isinstance(data, Mapping):
+        return lambda layout: _frame(data, layout, engine)
+    storage = engine.storage
+    if storage is None:
+        _check_folder(data)
+        return lambda layout: _files(Path(data), layout, engine)
+    folder = storage.address(data)
+    files = storage.files(folder)
+    return lambda layout: remote.read(folder, files, layout, engine, storage)
 
 
 def _files(folder: Path, layout: Layout, engine: Engine) -> Table:
     """The one form in which a table stands in the folder."""
-    name = layout.name
-    forms = [
-        path
-        for path in (
-            folder / f"{name}.csv",
-            folder / f"{name}.csv.gz",
-            folder / f"{name}.parquet",
-            folder / name,
-        )
-        if path.exists()
-    ]
-    if len(forms) != 1:
-        expected = f"{name}.csv, {name}.parquet or a folder {name} with Parquet files"
-        got = "none of them" if not forms else " and ".join(path.name for path in forms)
-        raise DataError(f"{folder}: expected {expected}, got {got}")
-    path = forms[0]
-    if path.name == name or path.suffix == ".parquet":
-        return parquet.read(path, engine)
-    return delimited.read(path, engine)
+    form = check_one(folder, layout, [name for name in forms_of(layout) if (folder / name).exists()])
+    if form == layout.name or form.endswith(".parquet"):
+        return parquet.read(folder / form, engine)
+    return delimited.read(folder / form, engine)
 
 
 def _frame(frames: Mapping[str, Any], layout: Layout, engine: Engine) -> Table:
@@ -98,7 +92,10 @@ def _frame(frames: Mapping[str, Any], layout: Layout, engine: Engine) -> Table:
         ) from None
 
 
-def _check_folder(path: Path) -> None:
+def _check_folder(data: Location) -> None:
+    if "://" in str(data):
+        raise DataError(f"{data}: only Spark reads such an address; name the engine spark")
+    path = Path(data)
     if not path.is_dir():
         got = "a file" if path.exists() else "nothing there"
         raise DataError(f"{path}: expected a folder with persons, units and geo, got {got}")

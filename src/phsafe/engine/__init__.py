@@ -1,0 +1,69 @@
+"""Where the counting runs: DuckDB in this process, or Spark on a cluster, both opened through Ibis.
+
+An engine reads files into Ibis tables, keeps an intermediate table, and fetches small results. It knows nothing of
+tables, cells or noise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from phsafe.engine.duckdb import DuckDB
+from phsafe.engine.options import ENGINES, Engine, EngineName, EngineOptions, Location, Storage
+from phsafe.errors import PHSafeError
+
+__all__ = [
+    "ENGINES",
+    "DuckDB",
+    "Engine",
+    "EngineName",
+    "EngineOptions",
+    "Location",
+    "Storage",
+    "open_engine",
+    "started",
+]
+
+
+def open_engine(options: EngineOptions | None = None) -> Engine:
+    """Open the engine that the options name."""
+    chosen = options or EngineOptions()
+    _check(chosen)
+    if chosen.engine == "spark":
+        from phsafe.engine.spark import Spark  # noqa: PLC0415  (PySpark is an extra)
+
+        return Spark(chosen)
+    return DuckDB(chosen)
+
+
+@contextlib.contextmanager
+def started(options: EngineOptions | None = None) -> Iterator[EngineOptions]:
+    """Options under which engines open at once: what takes long to start is started once, and stopped at the end."""
+    chosen = options or EngineOptions()
+    _check(chosen)
+    if chosen.engine == "duckdb" or chosen.session is not None:
+        yield chosen
+        return
+    from phsafe.engine.spark_session import session_of  # noqa: PLC0415  (PySpark is an extra)
+
+    with session_of(chosen) as session:
+        yield replace(chosen, spark_master=None, spark_conf={}, session=session)
+
+
+def _check(options: EngineOptions) -> None:
+    """Refuse an engine that there isn't, and settings of the other one."""
+    if options.engine not in ENGINES:
+        raise PHSafeError(f"expected one of {', '.join(ENGINES)} as the engine, got {options.engine}")
+    if options.engine == "duckdb" and (
+        options.spark_master or options.spark_conf or options.session is not None
+    ):
+        raise PHSafeError("a Spark master, session or settings need the engine spark, got duckdb")
+    if options.engine == "spark" and (
+        options.threads is not None or options.memory_limit is not None or options.temp_dir is not None
+    ):
+        raise PHSafeError(
+            "threads, memory limit and temp folder are settings of DuckDB; "
+            "Spark takes its own, such as --spark-conf spark.driver.memory=4g"
+        )

@@ -1,0 +1,77 @@
+"""How to open an engine, and what counting needs of one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
+
+import pyarrow as pa
+from ibis.expr.types import Table
+
+EngineName = Literal["duckdb", "spark"]
+ENGINES: tuple[EngineName, ...] = ("duckdb", "spark")
+#: A file or folder: a path on this machine, or an address such as ``hdfs://…`` that Spark reads.
+Location = str | Path
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How to open an engine. None leaves a setting to the engine.
+
+    `threads`, `memory_limit` and `temp_dir` are DuckDB's. Spark takes a master or a Spark Connect address, settings,
+    or a running `session` of either kind, which is left running.
+    """
+
+    engine: EngineName = "duckdb"
+    threads: int | None = None
+    memory_limit: str | None = None
+    temp_dir: Path | None = None
+    spark_master: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    session: Any = None
+
+
+class Storage(Protocol):
+    """How to look at files that only the engine can see."""
+
+    def address(self, data: Location) -> str:
+        """A folder's full address; a path is one of this machine."""
+
+    def files(self, folder: str) -> dict[str, int]:
+        """Names below a folder, with their sizes. Hidden files (``.`` or ``_`` in front) are left out."""
+
+    def first_line(self, file: str) -> bytes:
+        """The first line of a text file, without its line end."""
+
+
+class Engine(Protocol):
+    """What counting needs of an engine."""
+
+    @property
+    def storage(self) -> Storage | None:
+        """How to look at files, where this program can't do so itself."""
+
+    def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
+        """CSV files with the given header, every column as text."""
+
+    def read_parquet(self, paths: Sequence[Location]) -> Table:
+        """Parquet files with their own types."""
+
+    def read_arrow(self, frame: pa.Table) -> Table:
+        """A frame in memory."""
+
+    def materialized(self, expression: Table) -> contextlib.AbstractContextManager[Table]:
+        """The result of an expression, computed once and kept until the context ends."""
+
+    def fetch(self, expression: Table) -> pa.Table:
+        """A small result."""
+
+    def close(self) -> None:
+        """Let go of everything, temporary files included."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...

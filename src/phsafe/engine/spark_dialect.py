@@ -1,0 +1,25 @@
+"""What Ibis leaves out, or what means something else, where it writes SQL for Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ibis.expr.operations as ops
+import sqlglot.expressions as sge
+from ibis.backends.sql.compilers.pyspark import PySparkCompiler
+
+# ruff: noqa: N802, ANN401  (Ibis' names, and sqlglot's types are its own affair)
+
+
+class Compiler(PySparkCompiler):  # type: ignore[misc]
+    """Ibis' compiler, and two rules more."""
+
+    def visit_BitOr(self, op: ops.BitOr, *, arg: Any, where: Any) -> Any:
+        """Spark has it under the usual name; Ibis does not say so."""
+        return self.agg.bit_or(arg, where=where)
+
+    def visit_RegexSearch(self, op: ops.RegexSearch, *, arg: Any, pattern: Any) -> Any:
+        r"""In Java ``$`` stands before a last line end too, so that "3\n" would be a number; ``\z`` is the very end."""
+        if isinstance(op.pattern, ops.Literal) and op.pattern.value.endswith("$"):
+            pattern = sge.convert(f"{op.pattern.value[:-1]}\\z")
+        return self.f.regexp_like(arg, pattern)
