@@ -1,9 +1,11 @@
 """RMSE and coverage of finished tables on a made-up nation: raw, independent and joint, over many releases.
 
     python benchmarks/estimation.py WORK [--households 1000000] [--releases 20] [--config examples/us.json]
+    python benchmarks/estimation.py WORK --picture docs/images/small-state.svg
 
 WORK is a folder for the made-up records (made on the first run). Prints Markdown: a table of RMSE and coverage for
-each table and level, the ratios that the joint method is held to, and the time and memory of one fit.
+each table and level, the ratios that the joint method is held to, and the time and memory of one fit. The picture
+shows one small state's averages by race with their intervals, against the truth; it needs Matplotlib.
 """
 
 from __future__ import annotations
@@ -183,6 +185,48 @@ def report(all_errors: pl.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def picture(config: Config, counts: grid.Counts, path: Path) -> None:
+    """Average household size in Wyoming by race: raw, independent, joint, and tight noise with the joint fit."""
+    import matplotlib as mpl  # noqa: PLC0415  (only the picture needs it)
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "phsafe"
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    here = (pl.col("REGION_TYPE") == "STATE") & (pl.col("REGION_ID") == "56") & (pl.col("CELL") == 1)
+    exact = {
+        n: pl.concat([level_frame(config, m, k, counts) for m, k in counts if m == n]) for n, _ in counts
+    }
+    truth = plain(config, exact)["PH1"].filter(here)
+    households = exact["PH1_denom"].filter(REGION_ID="56", REGION_TYPE="STATE")["COUNT"].to_list()
+    published = noisy_frames(config, counts)
+    tight = config.with_sensitivity("tight")
+    raw = plain(config, published)["PH1"].filter(here)
+    shown = {"raw ratio": (raw["VALUE"], raw["VALUE"] - Z * raw["SPREAD"], raw["VALUE"] + Z * raw["SPREAD"])}
+    for name, of, frames, method in (
+        ("independent (the 2020 model)", config, published, "independent"),
+        ("joint", config, published, "joint"),
+        ("tight noise, joint", tight, noisy_frames(tight, counts), "joint"),
+    ):
+        frame = truth.join(estimate_frames(of, frames, method).tables["PH1"], on=KEYS, maintain_order="left")
+        shown[name] = tuple(frame[column] for column in ("ESTIMATE", "LOWER_90", "UPPER_90"))
+    figure, axes = plt.subplots(figsize=(10, 4.5), layout="constrained")
+    x = np.arange(len(truth))
+    for i, (name, (point, low, high)) in enumerate(shown.items()):
+        at = x + 0.16 * (i - 1.5)
+        axes.vlines(at, low.to_numpy().clip(-2, 12), high.to_numpy().clip(-2, 12), colors=f"C{i}", lw=2)
+        axes.plot(at, point, "o", ms=4, color=f"C{i}", label=name)
+    axes.hlines(truth["VALUE"], x - 0.35, x + 0.35, colors="black", lw=1, label="truth")
+    codes = truth["ITERATION_CODE"]
+    axes.set_xticks(x, [f"{c}\n{n:,}\nhouseholds" for c, n in zip(codes, households, strict=True)])
+    axes.set(
+        ylim=(0, 8), ylabel="people per household", title="Average household size, a small made-up state"
+    )
+    axes.legend(ncols=5, fontsize=8, loc="upper center")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+
+
 def percent(value: float | None) -> str:
     """One decimal, or a dash."""
     return "–" if value is None else f"{value:.1f}"
@@ -197,11 +241,15 @@ def main() -> None:
     parser.add_argument("--households", type=int, default=1_000_000)
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--config", type=Path, default=Path("examples/us.json"))
+    parser.add_argument("--picture", type=Path, help="draw the picture there, and nothing else")
     arguments = parser.parse_args()
     config = Config.load(arguments.config)
     if not arguments.work.exists():
         synth(arguments.work, arguments.households, config.states, seed=1)
     counts = count(config, arguments.work, Settings(skip_validation=True))
+    if arguments.picture:
+        picture(config, counts, arguments.picture)
+        return
     print(report(pl.concat(errors(config, counts, arguments.releases))))  # noqa: T201
     frames = noisy_frames(config, counts)
     for method in METHODS:

@@ -6,6 +6,7 @@ protect anyone.
 
 import json
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -17,13 +18,12 @@ from phsafe.counting import Settings, count
 from phsafe.privacy.mechanism import DISTRIBUTIONS, expected_noise
 from phsafe.synth import synth
 
-STATES = ["15", "44", "56"]
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def config(states=tuple(STATES), **changes) -> Config:
-    """The 2020 parameters for a few states, with some budgets changed: {tabulation or level: value}."""
-    with open("examples/pr.json" if states == ("72",) else "examples/us.json") as file:
-        document = json.load(file)
+def _make_config(states=("15", "44", "56"), **changes) -> Config:
+    """The 2020 parameters for a few states; `drop` names tabulations, levels, or pairs of them to leave out."""
+    document = json.loads((EXAMPLES / ("pr.json" if states == ("72",) else "us.json")).read_text())
     document["state_filter"] = list(states)
     drop = changes.pop("drop", ())
     for name, levels in document["privacy_budget"].items():
@@ -36,7 +36,7 @@ def config(states=tuple(STATES), **changes) -> Config:
     return Config.load(document | changes)
 
 
-def noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[str, pl.DataFrame]:
+def _noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[str, pl.DataFrame]:
     """The frames of a release: counts with noise of `scale` times the standard deviation that they state."""
     rng = np.random.default_rng(seed)
     frames = defaultdict(list)
@@ -46,7 +46,7 @@ def noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[str
         if config.privacy == "zcdp":
             error = np.rint(rng.normal(0, scale * noise.scale, truth.shape))
         else:
-            q = 1 - np.exp(-1 / noise.scale / scale)
+            q = 1 - np.exp(-1 / noise.scale / max(scale, 1e-9))
             error = rng.geometric(q, truth.shape) - rng.geometric(q, truth.shape)
         rows = grid.level_rows(config, m.tabulation, m.level)
         frame = pl.DataFrame(rows, schema=list(grid.KEYS), orient="row").with_columns(
@@ -70,3 +70,22 @@ def counts(tmp_path_factory):
         return count(of, made[of.states], Settings(skip_validation=True))
 
     return exact
+
+
+@pytest.fixture(scope="session")
+def make_config():
+    """The function that makes configs."""
+    return _make_config
+
+
+@pytest.fixture(scope="session")
+def noisy():
+    """The function that makes the frames of a release."""
+    return _noisy
+
+
+@pytest.fixture(scope="session")
+def few(counts):
+    """A config of three small states, and its exact counts."""
+    config = _make_config()
+    return config, counts(config)

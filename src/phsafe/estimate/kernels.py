@@ -107,7 +107,7 @@ def _laplace_quantile(p: Array) -> Array:
 
 def _log_half(x: Array) -> Array:
     """The logarithm of the Laplace's lower tail, which is e^x/2."""
-    return x - np.log(2)
+    return np.asarray(x - np.log(2))
 
 
 def _laplace_mean_above(a: Array) -> Array:
