@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -122,3 +123,27 @@ def phsafe_command(monkeypatch, capsys):
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--without", action="append", default=[], metavar="PROGRAM", help="leave out tests that need PROGRAM"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(program): a test that runs a program that is no Python package")
+
+
+def pytest_collection_modifyitems(config, items):
+    missing = set(config.getoption("--without"))
+    left_out = [item for item in items if missing & {mark.args[0] for mark in item.iter_markers("needs")}]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_sessionfinish(session):
+    """In CI nothing may be skipped: a test that can't run there is a failure."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -5,9 +5,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-pytest.importorskip("playwright")
-
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from phsafe.explore.serve import Service

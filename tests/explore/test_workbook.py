@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from phsafe.budget import budget
@@ -24,7 +25,6 @@ from phsafe.levels import H_I, STATE, IterationLevel, Level
 from phsafe.spec import Catalog, Table
 from phsafe.tables import CENSUS_2020, PH2
 
-openpyxl = pytest.importorskip("openpyxl")
 US = Config.load("examples/us.json")
 CLOSE = 1e-9
 
@@ -106,6 +106,7 @@ def check_tables(book, figures: Figures) -> None:
                 assert value == pytest.approx(figures.group(table, level.key, 1520, 648)["moe"], rel=1e-6)
 
 
+@pytest.mark.needs("soffice")
 def test_recalculation_equals_the_program_before_and_after_five_changes(tmp_path):
     content = workbook(Figures(US))
     check(recalculated(content, tmp_path), US)
@@ -128,17 +129,20 @@ def test_recalculation_equals_the_program_before_and_after_five_changes(tmp_path
     check(recalculated(content, tmp_path, changes), changed)
 
 
+@pytest.mark.needs("soffice")
 def test_the_papers_targets_typed_in_give_the_papers_budgets(tmp_path):
     rows = Levels(Figures(US)).rows.values()
     changes = {("Budgets", f"{LETTERS['given']}{row}"): "moe" for row in rows}
     check(recalculated(workbook(Figures(US)), tmp_path, changes), US)
 
 
+@pytest.mark.needs("soffice")
 def test_pure_dp_recalculates_too(tmp_path):
     pure = {("Parameters", "B4"): "puredp"}
     check(recalculated(workbook(Figures(US)), tmp_path, pure), replace(US, privacy="puredp"))
 
 
+@pytest.mark.needs("soffice")
 def test_puerto_rico_has_no_nation(tmp_path):
     check(
         recalculated(workbook(Figures(Config.load("examples/pr.json"))), tmp_path),
