@@ -21,7 +21,7 @@ import polars as pl
 from phsafe import grid
 from phsafe.config import Config
 from phsafe.counting import Settings, count
-from phsafe.engine import EngineOptions
+from phsafe.engine import EngineOptions, started
 from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.exact import text
 from phsafe.files import check_absent, new_folder, write_table
@@ -50,12 +50,14 @@ def release_tables(
     progress: Progress = silent,
 ) -> tuple[Release, Ledger]:
     """Make a release, or raise a `PHSafeError` that says why not and whether it was charged."""
-    account, ledger = _prepare(config, data, out, ledger_path)
-    counts = count(config, data, settings, options, part(progress, 0.0, 0.85))
+    with started(options) as running:
+        account, ledger = _prepare(config, data, out, ledger_path, running)
+        counts = count(config, data, settings, running, part(progress, 0.0, 0.85))
+        chunks = fingerprint_chunks(data, running)
     session = open_session(config, counts)
     release_id = str(uuid.uuid4())
     progress("charging the ledger", 0.85)
-    fingerprint = None if isinstance(data, Mapping) else ledger.fingerprint(fingerprint_chunks(Path(data)))
+    fingerprint = None if chunks is None else ledger.fingerprint(chunks)
     details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
     ledger.charge(account.total, release_id, details, fingerprint)
     with _charged(account):
@@ -71,11 +73,17 @@ def default_ledger(data: DataSource) -> Path:
     """The ledger of a population whose data lie in a folder: beside that folder, under its name."""
     if isinstance(data, Mapping):
         raise PHSafeError("frames in memory have no place for a ledger beside them; name one with ledger=")
+    if "://" in str(data):
+        raise PHSafeError(
+            f"{data}: a ledger can't stand beside such an address; name a file for it with --ledger"
+        )
     folder = Path(data).absolute()
     return folder.parent / f"{folder.name}.ledger"
 
 
-def _prepare(config: Config, data: DataSource, out: Path, ledger_path: Path) -> tuple[Account, Ledger]:
+def _prepare(
+    config: Config, data: DataSource, out: Path, ledger_path: Path, options: EngineOptions
+) -> tuple[Account, Ledger]:
     """All that can be checked before the work, every problem at once."""
     if not config.measurements():
         raise PHSafeError(
@@ -83,7 +91,7 @@ def _prepare(config: Config, data: DataSource, out: Path, ledger_path: Path) -> 
         )
     reasons = Reasons()
     account = reasons.check(plan, config)
-    reasons.check(check_readable, data)
+    reasons.check(check_readable, data, options)
     reasons.check(check_absent, out)
     reasons.check(_check_room, config, out)
     reasons.settle()

@@ -12,14 +12,28 @@ if TYPE_CHECKING:
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="Parameters: production JSON, or TOML.")]
 DataPath = Annotated[
-    Path, typer.Argument(metavar="DATA", help="Folder with persons, units and geo, each as CSV or Parquet.")
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Folder with persons, units and geo, each as CSV or Parquet; for Spark also hdfs://, s3a:// and so on.",
+    ),
 ]
 OutPath = Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make; it must not exist yet.")]
-EngineChoice = Annotated[str, typer.Option("--engine", help="Where to count: duckdb.")]
+EngineChoice = Annotated[str, typer.Option("--engine", help="Where to count: duckdb or spark.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads to use (default: all cores).")]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Memory for counting, such as 4GB; more goes to the temp folder."),
+]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Spark's master (local[4], spark://HOST:7077, yarn, k8s://…) or Spark Connect server (sc://HOST:15002).",
+    ),
+]
+SparkConf = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; repeat for more.")
 ]
 AllowUnclassified = Annotated[
     bool,
@@ -45,11 +59,23 @@ TempDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Where to put 
 
 
 def engine_options(
-    engine: str, threads: int | None, memory_limit: str | None, temp_dir: Path | None
+    engine: str,
+    threads: int | None,
+    memory_limit: str | None,
+    temp_dir: Path | None,
+    spark_master: str | None = None,
+    spark_conf: list[str] | None = None,
 ) -> EngineOptions:
     """The options of an engine, checked."""
     from phsafe.engine import ENGINES, EngineOptions
 
     if engine not in ENGINES:
         raise typer.BadParameter(f"expected one of {', '.join(ENGINES)}, got {engine}", param_hint="--engine")
-    return EngineOptions(engine, threads, memory_limit, temp_dir)
+    settings = [pair.partition("=") for pair in spark_conf or ()]
+    for key, separator, _ in settings:
+        if not separator or not key:
+            # Settings may be secrets, so none is shown.
+            raise typer.BadParameter("expected KEY=VALUE, got something else", param_hint="--spark-conf")
+    return EngineOptions(
+        engine, threads, memory_limit, temp_dir, spark_master, {key: value for key, _, value in settings}
+    )

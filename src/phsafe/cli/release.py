@@ -32,6 +32,8 @@ def release(
     threads: arg.Threads = None,
     memory_limit: arg.MemoryLimit = None,
     temp_dir: arg.TempDir = None,
+    spark_master: arg.SparkMaster = None,
+    spark_conf: arg.SparkConf = None,
 ) -> None:
     """Publish noisy measurements: validate, count, charge the ledger, add noise once, check, write."""
     from phsafe.cli import console
@@ -40,7 +42,7 @@ def release(
     from phsafe.exact import text
     from phsafe.releasing import default_ledger, release_tables
 
-    options = arg.engine_options(engine, threads, memory_limit, temp_dir)
+    options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
     loaded = Config.load(config).with_sensitivity(sensitivity)
     ledger_path = ledger or default_ledger(data)
     if ledger is None:

@@ -22,26 +22,30 @@ def tabulate(
     threads: arg.Threads = None,
     memory_limit: arg.MemoryLimit = None,
     temp_dir: arg.TempDir = None,
+    spark_master: arg.SparkMaster = None,
+    spark_conf: arg.SparkConf = None,
 ) -> None:
     """Write exact counts. [bold red]NOT PRIVATE[/]: for checks by people who may see the records."""
     from phsafe.cli.console import note, progress_bar, warn
     from phsafe.config import Config
     from phsafe.counting import Settings, count
+    from phsafe.engine import started
     from phsafe.errors import Reasons
     from phsafe.files import check_absent
     from phsafe.source import check_readable
     from phsafe.tabulation import NOT_PRIVATE, write_counts
 
-    options = arg.engine_options(engine, threads, memory_limit, temp_dir)
-    reasons = Reasons()
-    loaded = reasons.check(Config.load, config)
-    reasons.check(check_readable, data)
-    reasons.check(check_absent, out)
-    reasons.settle()
-    assert loaded is not None
-    warn(NOT_PRIVATE)
-    with progress_bar("tabulate") as progress:
-        settings = Settings(not no_truncate, allow_unclassified, skip_validation)
-        counts = count(loaded, data, settings, options, progress)
-        write_counts(loaded, counts, out)
+    options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
+    with started(options) as running:
+        reasons = Reasons()
+        loaded = reasons.check(Config.load, config)
+        reasons.check(check_readable, data, running)
+        reasons.check(check_absent, out)
+        reasons.settle()
+        assert loaded is not None
+        warn(NOT_PRIVATE)
+        with progress_bar("tabulate") as progress:
+            settings = Settings(not no_truncate, allow_unclassified, skip_validation)
+            counts = count(loaded, data, settings, running, progress)
+            write_counts(loaded, counts, out)
     note(f"Wrote {sum(len(v) for v in counts.values())} exact basis counts to {out} (NOT PRIVATE).")

@@ -25,32 +25,35 @@ def validate(
     threads: arg.Threads = None,
     memory_limit: arg.MemoryLimit = None,
     temp_dir: arg.TempDir = None,
+    spark_master: arg.SparkMaster = None,
+    spark_conf: arg.SparkConf = None,
 ) -> None:
     """Check every rule of the input. [bold red]NOT PRIVATE[/]: counts of records that break a rule."""
     from phsafe import exact
     from phsafe.cli.console import note, out, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.engine import open_engine
+    from phsafe.engine import open_engine, started
     from phsafe.errors import Reasons
     from phsafe.source import check_readable, load
     from phsafe.validation import NOT_PRIVATE, offenders, validate_tables
     from phsafe.validation.report import as_table, summary, write_examples
 
-    options = arg.engine_options(engine, threads, memory_limit, temp_dir)
-    reasons = Reasons()
-    loaded = reasons.check(Config.load, config)
-    reasons.check(check_readable, data)
-    reasons.settle()
-    assert loaded is not None
-    warn(NOT_PRIVATE)
-    with open_engine(options) as opened, progress_bar("validate") as progress:
-        tables = load(data, opened)
-        report = validate_tables(
-            tables, loaded, opened, allow_unclassified=allow_unclassified, progress=progress
-        )
-        if examples is not None and report.findings:
-            number = write_examples(examples, offenders(tables, opened, limit=arg.MAX_EXAMPLES))
-            note(f"Wrote {number} keys of offending records to {examples} (confidential, owner only).")
+    options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
+    with started(options) as running:
+        reasons = Reasons()
+        loaded = reasons.check(Config.load, config)
+        reasons.check(check_readable, data, running)
+        reasons.settle()
+        assert loaded is not None
+        warn(NOT_PRIVATE)
+        with open_engine(running) as opened, progress_bar("validate") as progress:
+            tables = load(data, opened)
+            report = validate_tables(
+                tables, loaded, opened, allow_unclassified=allow_unclassified, progress=progress
+            )
+            if examples is not None and report.findings:
+                number = write_examples(examples, offenders(tables, opened, limit=arg.MAX_EXAMPLES))
+                note(f"Wrote {number} keys of offending records to {examples} (confidential, owner only).")
     if json:
         typer.echo(exact.dumps(report.to_dict()))
     else:

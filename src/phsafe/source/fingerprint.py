@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from phsafe.engine import EngineOptions, Location, open_engine
+from phsafe.source.read import DataSource
 
 #: Files up to this size are read whole; of larger ones, the size and evenly spaced pieces.
 WHOLE = 64 * 2**20
 PIECES, PIECE = 256, 64 * 2**10
 
 
-def fingerprint_chunks(folder: Path) -> Iterator[bytes]:
+def fingerprint_chunks(data: DataSource, options: EngineOptions | None = None) -> Iterator[bytes] | None:
+    """What a data source is known by: its files' bytes where this program sees them, else what the engine can say.
+
+    Frames in memory are known by nothing.
+    """
+    if isinstance(data, Mapping):
+        return None
+    if "://" in str(data) or not Path(data).is_dir():
+        return iter(_listed(data, options))
+    return _chunks(Path(data))
+
+
+def _listed(data: Location, options: EngineOptions | None) -> list[bytes]:
+    """Names and sizes of files that only the engine can see."""
+    with open_engine(options) as engine:
+        storage = engine.storage
+        files = storage.files(storage.address(data)) if storage else {}
+    return [f"{name}\0{size}\0".encode() for name, size in sorted(files.items())]
+
+
+def _chunks(folder: Path) -> Iterator[bytes]:
     """Names, sizes and bytes of a folder's files, in order."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         size = path.stat().st_size
