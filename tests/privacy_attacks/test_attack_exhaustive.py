@@ -48,8 +48,11 @@ def test_largest_distances_are_the_tight_claim(kind, neighbours, tau):
 @pytest.mark.parametrize("tau", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["persons", "units"])
 def test_published_bound_covers_them(kind, tau):
+    delta = 2 * tau + 2 if kind == "persons" else 2
+    stated = {"unbounded": (delta, delta**2), "bounded": (2 * delta, 2 * delta**2)}
+    assert claimed(kind, tau, "published") == stated
     for neighbours, found in maxima(kind, tau).items():
-        bound = claimed(kind, tau, "published")[neighbours]
+        bound = stated[neighbours]
         assert all(l1 <= bound[0] and l2 <= bound[1] for l1, l2 in found)
 
 
