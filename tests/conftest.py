@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -121,6 +122,19 @@ def phsafe_command(monkeypatch, capsys):
             code = exit_.code or 0
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def powerless():
+    """Run Python code as somebody whom file permissions stop; root gives up its power to pass over them."""
+    weaken = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+    def run(code: str, *words: object) -> str:
+        command = [*weaken, sys.executable, "-c", code, *map(str, words)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+        return done.stdout + done.stderr
 
     return run
 

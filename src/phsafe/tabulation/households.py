@@ -104,10 +104,10 @@ def unpacked(table: Table, plan: Plan, *keep: str) -> Table:
     return table.select(*keep, **_place(table, plan), **kinds)
 
 
-def giants(tables: Tables, plan: Plan, keys: list[int]) -> Table:
+def giants(tables: Tables, plan: Plan, keys: Table) -> Table:
     """MAFID, unit, region, kind0, …: households of too many rows for packed counts, counted field by field."""
     fields = Fields(plan)
-    rows = stacked(tables, plan).filter(_.MAFID.isin(keys))
+    rows = stacked(tables, plan).semi_join(keys, "MAFID")
     names = {Fields.UNIT: "units", Fields.GEO: "geos", Fields.SPOILED: "spoiled"}
     names |= dict(zip(fields.kinds, kind_columns(plan), strict=True))
     grouped = rows.group_by("MAFID").agg(

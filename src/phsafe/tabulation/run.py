@@ -37,13 +37,19 @@ class Tabulated:
         self._sizes = sizes
 
     def counts(self) -> Counts:
-        """One vector for each measurement of the config."""
-        return {
+        """One vector for each measurement of the config.
+
+        More can't be dropped from a household than it has; a negative count would be a fault of ours.
+        """
+        counts = {
             (m.tabulation.name, m.level.key): cells.count(
                 self.plan, m.tabulation, m.level, self._rows[m.tabulation.name]
             )
             for m in self.plan.config.measurements()
         }
+        if any(vector.min(initial=0) < 0 for vector in counts.values()):
+            raise AssertionError("a count came out below zero")
+        return counts
 
     def unclassified(self) -> dict[str, int]:
         """For each tabulation, how many rows of its universe fit none of its cells."""
@@ -103,9 +109,9 @@ def _parts(engine: Engine, tables: Tables, packed: Table, plan: Plan) -> Iterato
         households.unpacked(small, plan, "MAFID"),
         households.unpacked(households.compositions(small, plan), plan, "n"),
     )
-    keys = engine.fetch(packed.filter(packed["rows"] >= LIMIT).select("MAFID"))["MAFID"].to_pylist()
-    if keys:
-        with engine.materialized(households.giants(tables, plan, keys)) as giants:
+    large = packed.filter(packed["rows"] >= LIMIT).select("MAFID")
+    if engine.fetch(large.aggregate(n=large.count()))["n"][0].as_py():
+        with engine.materialized(households.giants(tables, plan, large)) as giants:
             yield _Part(giants, giants.drop("MAFID").mutate(n=ibis.literal(1, "int64")))
 
 
