@@ -100,12 +100,13 @@ class Spark:
         (place,) = map(address_of, paths)
         self._places.append(place)
         with self._in_words():
-            if not spark_csv.is_clean(self._session, _literal(place), header):
+            first = spark_csv.first_line(self._session, _literal(place))
+            if not spark_csv.is_clean(self._session, _literal(place), first, len(header)):
                 raise DataError(
                     f"{place}: expected CSV in UTF-8 with one kind of line end, none inside a value, "
                     "and as many columns as the header, got something else"
                 )
-            return self._table(spark_csv.rows(self._session, _literal(place), header))
+            return self._table(spark_csv.rows(self._session, _literal(place), first, header))
 
     def read_parquet(self, paths: Sequence[Location]) -> Table:
         """See `Engine`. All files must have the same columns; nothing is taken from the names of folders."""

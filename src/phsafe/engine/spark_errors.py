@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -63,14 +64,20 @@ def _sentence(error: Exception, places: Sequence[str]) -> PHSafeError:
     text = str(error)
     low = text.lower()
     named = [place for place in places if place.partition("://")[2].lstrip("/") in text]
-    place = max(named, key=len) if named else (places[-1] if places else "the input")
-    for signs, sentence in _FILES if named or "file" in low else ():
+    hosts = [place for place in places if not place.startswith("file:") and _host(place) in text]
+    place = max(named or hosts, key=len) if named or hosts else (places[-1] if places else "the input")
+    for signs, sentence in _FILES if named or hosts or "file" in low else ():
         if any(sign in low for sign in signs):
             return DataError(f"{place}: {sentence}")
     for signs, sentence in _CLUSTER:
         if any(sign in low for sign in signs):
             return PHSafeError(sentence)
     return DataError(f"{place}: can't be read or counted by Spark ({type(error).__name__})")
+
+
+def _host(place: str) -> str:
+    """The host or bucket in an address."""
+    return re.split("[/:]", place.partition("://")[2], maxsplit=1)[0] or place
 
 
 @contextlib.contextmanager

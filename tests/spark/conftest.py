@@ -1,0 +1,212 @@
+"""A Spark session for the whole run, and real clusters of processes from the pip package."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Small and quick to start; what a laptop of two cores can bear.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SMALL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JVM,
+    "spark.executor.extraJavaOptions": JVM,
+    "spark.sql.shuffle.partitions": "2",
+}
+#: Queries of a few hundred rows take less time than their compilation.
+TINY = SMALL | {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.needs("java"))
+            # One worker of a parallel run, so that one session serves all.
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark_options():
+    """Options with a running session in this process."""
+    from phsafe.engine import EngineOptions, started
+
+    with started(EngineOptions("spark", spark_master="local[2]", spark_conf=TINY)) as options:
+        yield options
+
+
+@pytest.fixture(scope="session")
+def spark(spark_options):
+    """The Spark engine."""
+    from phsafe.engine import open_engine
+
+    with open_engine(spark_options) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def duck():
+    """DuckDB, to compare with."""
+    from phsafe.engine import EngineOptions, open_engine
+
+    with open_engine(EngineOptions(threads=1)) as engine:
+        yield engine
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def engine(request):
+    """Each engine in turn."""
+    return request.getfixturevalue("duck" if request.param == "duckdb" else "spark")
+
+
+@pytest.fixture(scope="session")
+def oracle():
+    """The hand count."""
+    return load(ROOT / "tests" / "tabulation" / "oracle.py")
+
+
+def load(path: Path):
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def households(tmp_path_factory) -> Path:
+    """20,000 made-up households in three states, with people above every threshold."""
+    from phsafe.synth import synth
+
+    out = tmp_path_factory.mktemp("synth") / "data"
+    synth(out, 20_000, ("11", "44", "56"), 7, "parquet")
+    return out
+
+
+def settings(conf: dict[str, str]) -> list[str]:
+    return [word for key, value in conf.items() for word in ("--spark-conf", f"{key}={value}")]
+
+
+def command(*words: object, env: dict[str, str] | None = None) -> list[str]:
+    return [sys.executable, "-m", "phsafe", *map(str, words)]
+
+
+def run(*words: object, timeout: float = 240, env: dict[str, str] | None = None):
+    """The real command in its own process."""
+    return subprocess.run(
+        command(*words),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=os.environ | (env or {}),
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+@dataclass
+class Cluster:
+    """A standalone cluster on loopback: a master and two workers, each a process of its own."""
+
+    folder: Path
+    master: str = ""
+    processes: dict[str, subprocess.Popen] = field(default_factory=dict)
+
+    def start(self) -> None:
+        port, web = free_port(), free_port()
+        self.master = f"spark://127.0.0.1:{port}"
+        host = ("--host", "127.0.0.1", "--webui-port")
+        self.launch("master", "deploy.master.Master", *host, web, "--port", port)
+        wait_for(port)
+        for name in ("worker1", "worker2"):
+            place = ("--work-dir", self.folder / name, "--cores", 1, "--memory", "1g")
+            self.launch(name, "deploy.worker.Worker", *host, 0, *place, self.master)
+
+    def launch(self, name: str, kind: str, *words: object) -> None:
+        import pyspark
+
+        home = Path(pyspark.__file__).parent
+        env = os.environ | {
+            "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": JVM, "SPARK_NO_DAEMONIZE": "1",
+        }  # fmt: skip
+        log = (self.folder / f"{name}.log").open("w")
+        self.processes[name] = subprocess.Popen(
+            [home / "bin" / "spark-class", f"org.apache.spark.{kind}", *map(str, words)],
+            stdout=log, stderr=subprocess.STDOUT, env=env, start_new_session=True,
+        )  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """End a process and its children at once, as a machine that is switched off."""
+        process = self.processes.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+
+def wait_for(port: int, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        time.sleep(0.2)
+    raise TimeoutError(f"nothing on port {port} after {seconds} seconds")
+
+
+#: What a driver needs to use the small cluster, its executors as small as their workers.
+ON_CLUSTER = SMALL | {"spark.executor.memory": "600m", "spark.cores.max": "2"}
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory):
+    """The address of a real Spark Connect server."""
+    made, port = Cluster(tmp_path_factory.mktemp("connect")), free_port()
+    conf = SMALL | {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(made.folder / "warehouse"),
+    }
+    words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    service = "sql.connect.service.SparkConnectServer"
+    try:
+        made.launch(
+            "server", "deploy.SparkSubmit", "--master", "local[2]", "--class", f"org.apache.spark.{service}",
+            *words, "spark-internal",
+        )  # fmt: skip
+        wait_for(port)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        made.stop()
