@@ -25,9 +25,8 @@ LOSSES = f"{ATTACKS}/test_attack_claims.py::test_losses_follow_from_distances_an
 NOISE = f"{ATTACKS}/test_attack_claims.py::test_noise_is_never_below_its_calibration"
 REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
-    "tests/tabulation",
     f"{ATTACKS}/test_attack_engine_exhaustive.py",
-    f"{ATTACKS}/test_attack_neighbours.py",
+    *(f"tests/tabulation/test_{name}.py" for name in ("truncation", "run", "coding", "plan", "oracle")),
 ]
 #: The tests of each module, the quickest first.
 TESTS = {

@@ -20,7 +20,7 @@ from phsafe.conditions import where
 from phsafe.config import Config
 from phsafe.grid import level_rows
 from phsafe.privacy import mechanism, sensitivity
-from phsafe.privacy.accountant import Loss
+from phsafe.privacy.accountant import Loss, epsilon, round_up
 from phsafe.privacy.ledger import Ledger, LedgerError
 from phsafe.spec import Tabulation
 
@@ -166,6 +166,15 @@ def test_losses_follow_from_distances_and_noise(tau, mode):
     published = sensitivity.of(tau, "published")
     if mode == "tight-bounded":
         assert delta.variance_times_rho <= published.variance_times_rho
+
+
+def test_what_is_shown_of_a_loss_is_never_below_it():
+    """Rounded up where it is rounded, exact where it can be, for either definition and either kind of neighbours."""
+    zcdp, pure = (Loss(definition, Fraction(1, 2), Fraction(2)) for definition in ("zcdp", "puredp"))
+    assert (pure.epsilon(), pure.epsilon_bounded()) == (0.5, 2.0)
+    assert zcdp.epsilon() == epsilon(Fraction(1, 2)) < zcdp.epsilon_bounded() == epsilon(Fraction(2))
+    assert round_up(Fraction(1)) == 1.0 and Fraction(round_up(Fraction(1, 3))) > Fraction(1, 3)
+    assert epsilon(Fraction(0)) == 0.0
 
 
 @pytest.mark.parametrize("package", ["phsafe.estimate", "phsafe.explore"])
