@@ -220,7 +220,7 @@ def picture(config: Config, counts: grid.Counts, path: Path) -> None:
     codes = truth["ITERATION_CODE"]
     axes.set_xticks(x, [f"{c}\n{n:,}\nhouseholds" for c, n in zip(codes, households, strict=True)])
     axes.set(
-        ylim=(0, 8), ylabel="people per household", title="Average household size, a small made-up state"
+        ylim=(0, 11.5), ylabel="people per household", title="Average household size, a small made-up state"
     )
     axes.legend(ncols=5, fontsize=8, loc="upper center")
     path.parent.mkdir(parents=True, exist_ok=True)

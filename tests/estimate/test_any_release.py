@@ -45,7 +45,7 @@ def check(estimates):
 )
 @given(
     seed=st.integers(0, 2**32 - 1),
-    scale=st.sampled_from([0.0, 1.0, 3.0, 6.0]),
+    scale=st.sampled_from([0.0, 1.0, 6.0, 30.0]),
     empty=st.booleans(),
     privacy=st.sampled_from(["zcdp", "puredp"]),
     mode=st.sampled_from(["published", "tight", "tight-bounded"]),
@@ -115,7 +115,7 @@ def test_bad_measurements(few, noisy):
             estimate_frames(config, good | {"PH7": good["PH7"].with_columns(change)})
     with pytest.raises(PHSafeError, match="PH7: the release has no measurements of it"):
         estimate_frames(config, {name: frame for name, frame in good.items() if name != "PH7"})
-    with pytest.raises(PHSafeError, match="PH7 .State, H-I.: 1 of 18 noisy counts are missing"):
+    with pytest.raises(PHSafeError, match=r"PH7 \(State, H-I\): 1 of 18 noisy counts are missing"):
         estimate_frames(config, good | {"PH7": good["PH7"].head(-1)})
     with pytest.raises(PHSafeError, match="stand more than once"):
         estimate_frames(config, good | {"PH7": pl.concat([good["PH7"], good["PH7"].head(1)])})

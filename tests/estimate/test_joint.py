@@ -127,3 +127,22 @@ def test_the_same_release_gives_the_same_tables(few, noisy, joint):
     config, counts = few
     again = estimate_frames(config, noisy(config, counts, seed=5), "joint")
     assert all(again.tables[name].equals(joint.tables[name]) for name in joint.tables)
+
+
+@pytest.mark.parametrize(("times", "budget"), [(30_000, 1), (1, 100_000), (30_000, 100_000), (0, 1)])
+def test_any_size_of_population_and_noise(few, noisy, make_config, times, budget):
+    """Hundreds of millions of people, noise below one person, nobody at all: points still agree."""
+    config, counts = few
+    budgets = {
+        name: {level: value * budget for level, value in levels.items()}
+        for name, levels in config.budgets.items()
+    }
+    config = make_config(privacy_budget=budgets)
+    release = measured(config, noisy(config, {key: vector * times for key, vector in counts.items()}))
+    fitted = fit(release)
+    made = points(release, fitted)
+    blocks = [block for block in release.blocks.values() if made.shown[block.start]]
+    assert np.abs(matrix(identities(release, blocks), len(release.counts)) @ made.counts).max() == 0
+    assert made.counts.min() >= 0
+    far = np.abs(made.counts - fitted.estimates)[made.shown] / np.sqrt(release.variances[made.shown])
+    assert np.median(far) < 1

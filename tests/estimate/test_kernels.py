@@ -1,5 +1,7 @@
 """Noise cut at zero: closed forms against SciPy and numerical integration, far tails included."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -16,10 +18,8 @@ def test_mean_and_quantiles_by_integration(kernel, low):
     density = REFERENCE[kernel].pdf
     points = [x for x in (low, 0.0) if x >= low]
     pieces = [*points, low + 3, low + 60] if low >= 0 else [low, 0.0, 60.0]
-    mass = sum(integrate.quad(density, a, b)[0] for a, b in zip(pieces, pieces[1:], strict=False))
-    mean = sum(
-        integrate.quad(lambda x: x * density(x), a, b)[0] for a, b in zip(pieces, pieces[1:], strict=False)
-    )
+    mass = sum(integrate.quad(density, a, b)[0] for a, b in pairwise(pieces))
+    mean = sum(integrate.quad(lambda x: x * density(x), a, b)[0] for a, b in pairwise(pieces))
     assert kernel.mean_above(np.array(low)) == pytest.approx(mean / mass, rel=1e-6)
     lower, upper = kernel.equal_tails(np.array(low))
     assert integrate.quad(density, low, lower)[0] / mass == pytest.approx(0.05, rel=1e-5)

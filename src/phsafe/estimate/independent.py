@@ -78,8 +78,8 @@ def _sum_tails(kernel: Kernel, noisy: Array, scale: Array, members: Array) -> tu
             start, width = low[rows, member], (high - low)[rows, member]
             step = width.sum(axis=1) / STEPS
             edges = start[..., None] + step[:, None, None] * np.arange(STEPS + 1)
-            below = kernel.cdf((edges - noisy[rows, member][..., None]) / scale[rows, member][..., None])
-            mass = np.diff(below, axis=-1)
+            center, spread = noisy[rows, member][..., None], scale[rows, member][..., None]
+            mass = -np.diff(kernel.above((edges - center) / spread, -center / spread), axis=-1)
             mass /= mass.sum(axis=-1, keepdims=True)
             # All cells together span no more than STEPS steps, so the circular convolution doesn't wrap around.
             total = np.fft.irfft(np.fft.rfft(mass).prod(axis=1), STEPS)

@@ -75,6 +75,15 @@ class Kernel:
         """The `u` quantile of X given X > low."""
         return self.cut(np.array(u), low)[0]
 
+    def above(self, x: Array, low: Array) -> Array:
+        """P(X > x given X > low), for x ≥ low."""
+        x, low = np.broadcast_arrays(x, low)
+        far = low > -FAR
+        share = np.asarray(self.cdf(-x) / self.cdf(-np.where(far, 0, low)))
+        if far.any():
+            share[far] = np.exp(self.log_cdf(-x[far]) - self.log_cdf(-low[far]))
+        return share
+
     def equal_tails(self, low: Array) -> tuple[Array, Array]:
         """The 5 % and 95 % quantiles of X given X > low."""
         return self.draw(TAIL, low), self.draw(1 - TAIL, low)

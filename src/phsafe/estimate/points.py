@@ -30,6 +30,10 @@ from phsafe.levels import Level
 SLACKS = (0, 1, 10, 1000)
 #: The solver's own accuracy: this close to a whole number is that number.
 TOUCH = 1e-4
+#: A bound this many standard deviations away takes no part, unless the solution without it breaks it.
+REACHES = (20.0, 1000.0)
+#: How far from exact, in people, a sum may be before it is rounded.
+ROW_ERROR = 0.05
 #: Seconds for one rounding problem; they take a tenth of one.
 TIME_LIMIT = 60.0
 
@@ -114,20 +118,46 @@ def _stage(
 
 
 def _nearest(stage: _Stage, target: Array, scale: Array) -> Array | None:
-    """The possible counts with the least Σ ((x − target)/scale)²; None where nothing is possible."""
-    n, spread = len(target), sparse.diags_array(scale)
-    rows = sparse.vstack([stage.equal @ spread, -stage.larger @ spread, -sparse.eye_array(n)], format="csc")
-    sides = [stage.sums - stage.equal @ target, stage.larger @ target - stage.bounds, target / scale]
-    cones = [clarabel.ZeroConeT(len(sides[0])), clarabel.NonnegativeConeT(len(sides[1]) + n)]
+    """The possible counts with the least Σ ((x − target)/scale)²; None where nothing is possible.
+
+    Unknowns are the moves (x − target)/scale, about one in size. Bounds out of reach are left out at first: beside
+    them, counts of millions would drown the moves in the solver's arithmetic.
+    """
+    spread = sparse.diags_array(scale)
+    equal, gaps = stage.equal @ spread, stage.sums - stage.equal @ target
+    bounds = sparse.vstack([stage.larger @ spread, sparse.eye_array(len(target))], format="csr")
+    room = np.concatenate([stage.larger @ target - stage.bounds, target / scale])
+    size = np.sqrt(np.asarray(bounds.multiply(bounds).sum(axis=1)).ravel())
+    for reach in (*REACHES, np.inf):
+        kept = np.flatnonzero(room <= reach * size)
+        moves = _solve(equal, gaps, -bounds[kept], room[kept])
+        if moves is None:
+            return None
+        if np.all(bounds @ moves >= -room - TOUCH * size):
+            return cast(Array, np.maximum(target + scale * moves, 0.0))
+    return None
+
+
+def _solve(equal: sparse.csr_array, gaps: Array, upper: sparse.csr_array, room: Array) -> Array | None:
+    """The least Σ z² with equal @ z = gaps and upper @ z ≤ room; None where there is none."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    solver = clarabel.DefaultSolver(
-        sparse.eye_array(n, format="csc"), np.zeros(n), rows, np.concatenate(sides), cones, settings
-    )
-    solution = solver.solve()
-    if solution.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
-        return None
-    return cast(Array, np.maximum(target + scale * np.array(solution.x), 0.0))
+    n = equal.shape[1]
+    solution = clarabel.DefaultSolver(
+        sparse.eye_array(n, format="csc"),
+        np.zeros(n),
+        sparse.vstack([equal, upper], format="csc"),
+        np.concatenate([gaps, room]),
+        [clarabel.ZeroConeT(len(gaps)), clarabel.NonnegativeConeT(len(room))],
+        settings,
+    ).solve()
+    status = clarabel.SolverStatus
+    if solution.status in (status.Solved, status.AlmostSolved, status.InsufficientProgress):
+        moves = np.array(solution.x)
+        # A solver that stopped early has still solved the problem where its rows hold.
+        if np.abs(equal @ moves - gaps).max(initial=0) < ROW_ERROR:
+            return moves
+    return None
 
 
 def _round(stage: _Stage, near: Array) -> Array | None:
