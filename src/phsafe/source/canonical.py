@@ -43,7 +43,9 @@ def _column(values: IbisColumn, column: Column) -> IbisColumn:
         return ibis.cases(
             (values.re_search(INTEGER_TEXT), values.try_cast("int32")), else_=ibis.null("int32")
         )
-    return values if values.type().is_int32() else values.try_cast("int32")
+    if values.type().nbytes <= dt.int32.nbytes and values.type().is_signed_integer():
+        return values.cast("int32")
+    return values.try_cast("int32")
 
 
 def _fits(kind: dt.DataType, column: Column) -> bool:
