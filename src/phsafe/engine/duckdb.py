@@ -34,7 +34,7 @@ class DuckDB:
             settings["memory_limit"] = options.memory_limit
         try:
             self._ibis = ibis.duckdb.connect(**settings)
-        except Exception:
+        except duckdb.Error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise PHSafeError(
                 f"can't open DuckDB with {'all' if options.threads is None else options.threads} threads "
