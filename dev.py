@@ -49,7 +49,7 @@ def main() -> int:
 def demo(rest: list[str]) -> int:
     """Install what the program needs and run its demo."""
     install("run")
-    return call([BIN / "phsafe", "demo", *(rest or ["demo-out"])])
+    return call([BIN / "phsafe", "demo", *rest])
 
 
 def test(rest: list[str]) -> int:
@@ -83,7 +83,7 @@ def lock(rest: list[str]) -> int:
         code = call(
             [
                 "uv", "pip", "compile", "pyproject.toml", *options, "--universal", "--python-version", "3.11",
-                "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--quiet",
+                "--upgrade", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--quiet",
                 "--output-file", f"requirements/{name}.lock", *rest,
             ]
         )  # fmt: skip

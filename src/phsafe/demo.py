@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +55,20 @@ def run(out: Path, progress: Progress = silent) -> Demo:
     """Make data, validate, release, estimate; everything lies in the folder `out` afterwards."""
     check_absent(out)
     out.mkdir()
+    try:
+        return _run(out, progress)
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def free_name(folder: Path) -> Path:
+    """The folder itself, or with a number behind its name if it exists."""
+    names = (folder if i == 1 else folder.with_name(f"{folder.name}-{i}") for i in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(name))
+
+
+def _run(out: Path, progress: Progress) -> Demo:
     data, file = out / "data", out / "config.json"
     made = part(progress, 0.0, 0.3)
     synth(

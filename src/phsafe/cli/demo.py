@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[
-        Path, typer.Argument(metavar="[OUT]", help="Folder to make; it must not exist yet.")
-    ] = Path("phsafe-demo"),
+        Path | None, typer.Argument(metavar="[OUT]", help="Folder to make (default: phsafe-demo).")
+    ] = None,
 ) -> None:
     """Run every step on two made-up states, and show a finished state against the truth."""
     from phsafe.cli import console
-    from phsafe.demo import HOUSEHOLDS, STATES, run
+    from phsafe.demo import HOUSEHOLDS, STATES, free_name, run
     from phsafe.exact import text
     from phsafe.privacy.accountant import plan
     from phsafe.schema import STATES as NAMES
 
+    out = out or free_name(Path("phsafe-demo"))
     with console.progress_bar("demo") as progress:
         made = run(out, progress)
     loss = plan(made.config).total
