@@ -47,6 +47,13 @@ class Joint:
 
     def averages(self, ratio: Ratio, above: Block, below: Block) -> Summary:
         """The posterior of a ratio's lines at a level, given the fit; not yet rounded."""
+        config = self.measured.config
+        people = {cell for part in ratio.parts for cell in part} == set(above.tabulation.cells)
+        everyone = people and set(ratio.per) == set(below.tabulation.cells)
+        key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator))
+        if everyone and len(ratio.lines) == 1 and key in self._totals:
+            known = self._totals[key]
+            return known[0, :, None], known[1, :, None], known[2, :, None]
         parts = [above.positions(part) for part in ratio.parts]
         count = len(parts)
         pairs = [(i, j) for i in range(count) for j in range(i)]
@@ -57,9 +64,6 @@ class Joint:
         for (i, j), of_sum in zip(pairs, variance[:, count + 1 :].T, strict=True):
             shared = (of_sum - variance[:, i] - variance[:, j]) / 2
             covariance[:, i, j] = covariance[:, j, i] = shared
-        config = self.measured.config
-        whole_people = {cell for part in ratio.parts for cell in part} == set(above.tabulation.cells)
-        whole_units = set(ratio.per) == set(below.tabulation.cells)
         unknowns = Unknowns(
             parts=center[:, :count],
             covariance=covariance,
@@ -67,12 +71,11 @@ class Joint:
             unit_variance=variance[:, count],
             terms=(1,) * (count + 1),
             power=POWER,
-            log_factor=self._nested(above, below) if whole_people and whole_units else None,
+            log_factor=self._nested(above, below) if everyone else None,
         )
         bounds = Bounds(ratio.at_least, config.tau[ratio.numerator.name])
         summary = np.array(posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines]))
-        if whole_people and whole_units:
-            key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator))
+        if everyone:
             total = next(i for i, (_, line) in enumerate(ratio.lines) if len(line) == count)
             summary[:, :, total] = self._totals.setdefault(key, summary[:, :, total].copy())
         return summary[0], summary[1], summary[2]
