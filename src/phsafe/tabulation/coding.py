@@ -135,27 +135,23 @@ def _partition(sets: set[frozenset[Code]]) -> tuple[frozenset[Code], ...]:
     return tuple(frozenset(codes) for codes in atoms.values())
 
 
-def decide(table: Table, coding: Coding, outcomes: Mapping[int, int], *, keep: str) -> Table:
-    """The outcome of each row (null: none), from a table of packed code → outcome; as a tree of decisions.
+def decide(table: Table, coding: Coding, outcomes: Mapping[int, int], default: int, *, keep: str) -> Table:
+    """The outcome of each row, from a table of packed code → outcome (else the default); as a tree of decisions.
 
     Each row walks down one branch for each column, so it costs a few comparisons however many codes there are.
     """
     digits = table.select(keep, **{f"class_{c.column}": c.expression(table) for c in coding.classes})
     order = sorted(range(len(coding.classes)), key=lambda axis: coding.classes[axis].size)
-    flat = np.array([outcomes.get(code, _NONE) for code in range(coding.size)])
+    flat = np.array([outcomes.get(code, default) for code in range(coding.size)])
     cube = flat.reshape([c.size for c in coding.classes], order="F").transpose(order)
     columns = [digits[f"class_{coding.classes[axis].column}"] for axis in order]
     return digits.select(keep, outcome=_branch(cube, columns))
 
 
-_NONE = -1
-
-
 def _branch(cube: NDArray[np.int64], columns: list[IntegerColumn]) -> IntegerValue:
     """The decision on the first column, with the rest of the cube below each branch."""
     if (cube == cube.flat[0]).all():
-        value = int(cube.flat[0])
-        return ibis.null("int64") if value == _NONE else ibis.literal(value, "int64")
+        return ibis.literal(int(cube.flat[0]), "int64")
     below: dict[bytes, list[int]] = {}
     for digit, part in enumerate(cube):
         below.setdefault(part.tobytes(), []).append(digit)

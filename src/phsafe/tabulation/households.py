@@ -32,6 +32,8 @@ class Fields:
     """The fields of a household's packed counts: a unit, a geo row, a row that spoils it, and kinds of persons."""
 
     UNIT, GEO, SPOILED, FIRST_KIND = range(4)
+    #: A person of no universe: in no field.
+    NOBODY = -1
 
     def __init__(self, plan: Plan) -> None:
         self.kinds = range(self.FIRST_KIND, self.FIRST_KIND + len(plan.kinds))
@@ -57,12 +59,12 @@ def stacked(tables: Tables, plan: Plan) -> Table:
     )
     if plan.kinds:
         kinds = {code: Fields.FIRST_KIND + i for i, codes in enumerate(plan.kinds) for code in codes.tolist()}
-        persons = decide(tables.persons, plan.kind_coding, kinds, keep="MAFID")
-        rows = rows.union(
-            persons.filter(persons.outcome.notnull()).select(
-                "MAFID", field=persons.outcome.cast("int8"), value=_long(0)
-            )
+        # A filter on the outcome would make DuckDB work out the whole tree a second time; this one is on columns.
+        people = tables.persons.filter(
+            [tables.persons[name].isin(codes) for name, codes in plan.anybody.items()]
         )
+        persons = decide(people, plan.kind_coding, kinds, Fields.NOBODY, keep="MAFID")
+        rows = rows.union(persons.select("MAFID", field=persons.outcome.cast("int8"), value=_long(0)))
     return rows.filter(rows.MAFID.notnull())
 
 

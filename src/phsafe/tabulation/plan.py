@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from phsafe.conditions import Where
+from phsafe.conditions import Code, Where
 from phsafe.config import Config
 from phsafe.levels import Iteration, Level
 from phsafe.schema import GEO, PERSONS, UNITS
@@ -64,6 +64,13 @@ class Plan:
     def universes(self) -> tuple[Universe, ...]:
         """All universes, each once."""
         return tuple(dict.fromkeys(self.universe(t) for t in self.person_tabulations))
+
+    @cached_property
+    def anybody(self) -> dict[str, list[Code]]:
+        """Columns that every universe restricts, with the codes that some universe allows: nobody else counts."""
+        terms = [dict(universe.persons.terms) for universe in self.universes]
+        columns = set.intersection(*(set(one) for one in terms)) if terms else set()
+        return {name: sorted(frozenset().union(*(one[name] for one in terms))) for name in sorted(columns)}
 
     @cached_property
     def persons(self) -> Coding:
