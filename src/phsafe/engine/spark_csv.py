@@ -6,9 +6,7 @@ has none is never part of a message. A value can't contain a line end, so that f
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 #: A value without quotes, or in quotes with quotes doubled. Possessive, so that nothing is ever tried twice.
@@ -30,35 +28,30 @@ def first_line(session: Any, file: str) -> bytes:  # noqa: ANN401
     return bytes(found["line"][0].as_py()) if found.num_rows else b""
 
 
-def is_clean(session: Any, file: str, first: bytes, columns: int) -> bool:  # noqa: ANN401
+def lines(session: Any, file: str, first: bytes) -> Any:  # noqa: ANN401
+    """The lines of a file, as `value`, ended as its first one is; other line ends stay in them."""
+    return session.read.text(file, lineSep="\r\n" if first.endswith(b"\r") else "\n")
+
+
+def is_clean(session: Any, view: str, first: bytes, columns: int) -> bool:  # noqa: ANN401
     """Whether every line but the first is a record of so many columns, and the first stands there once."""
-    with _lines(session, file, first) as (view, header):
-        counted = session.sql(
-            f"SELECT count_if(value = :header) AS headers, count_if(value <> :header AND value <> '' "  # noqa: S608
-            f"AND NOT (is_valid_utf8(value) AND value RLIKE :record)) AS bad FROM {view}",
-            args={"header": header, "record": rf"\A{_VALUE}(?:,{_VALUE}){{{columns - 1}}}\z"},
-        ).toArrow()
+    counted = session.sql(
+        f"SELECT count_if(value = :header) AS headers, count_if(value <> :header AND value <> '' "  # noqa: S608
+        f"AND NOT (is_valid_utf8(value) AND value RLIKE :record)) AS bad FROM {view}",
+        args={"header": _text(first), "record": rf"\A{_VALUE}(?:,{_VALUE}){{{columns - 1}}}\z"},
+    ).toArrow()
     return bool(counted["headers"][0].as_py() == 1 and counted["bad"][0].as_py() == 0)
 
 
-def rows(session: Any, file: str, first: bytes, names: Sequence[str]) -> Any:  # noqa: ANN401
-    """The records of a clean file, every column as text; nothing between two commas is null."""
+def rows(session: Any, view: str, first: bytes, names: Sequence[str]) -> Any:  # noqa: ANN401
+    """The records among clean lines, every column as text; nothing between two commas is null."""
     columns = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names)
-    with _lines(session, file, first) as (view, header):
-        return session.sql(
-            f"SELECT record.* FROM (SELECT from_csv(value, :columns, {_READ}) AS record FROM {view} "  # noqa: S608
-            "WHERE value <> :header AND value <> '')",
-            args={"columns": columns, "header": header},
-        )
+    return session.sql(
+        f"SELECT record.* FROM (SELECT from_csv(value, :columns, {_READ}) AS record FROM {view} "  # noqa: S608
+        "WHERE value <> :header AND value <> '')",
+        args={"columns": columns, "header": _text(first)},
+    )
 
 
-@contextmanager
-def _lines(session: Any, file: str, first: bytes) -> Iterator[tuple[str, str]]:  # noqa: ANN401
-    """A view of a file's lines (as `value`), ended as its first one is; other line ends stay in them. And the first."""
-    end = "\r\n" if first.endswith(b"\r") else "\n"
-    name = f"phsafe_{uuid.uuid4().hex}"
-    session.read.text(file, lineSep=end).createTempView(name)
-    try:
-        yield name, first.decode("utf-8").removesuffix("\r")
-    finally:
-        session.catalog.dropTempView(name)
+def _text(first: bytes) -> str:
+    return first.decode("utf-8").removesuffix("\r")

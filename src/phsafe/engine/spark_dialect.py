@@ -12,11 +12,15 @@ from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 
 
 class Compiler(PySparkCompiler):  # type: ignore[misc]
-    """Ibis' compiler, and two rules more."""
+    """Ibis' compiler, and three rules more."""
 
     def visit_BitOr(self, op: ops.BitOr, *, arg: Any, where: Any) -> Any:
         """Spark has it under the usual name; Ibis does not say so."""
         return self.agg.bit_or(arg, where=where)
+
+    def visit_CountStar(self, op: ops.CountStar, *, arg: Any, where: Any) -> Any:
+        """Where a condition is true of no row and unknown for some, Ibis' sum is null; a count is 0."""
+        return self.f.count(sge.Star()) if where is None else self.f.count_if(where)
 
     def visit_RegexSearch(self, op: ops.RegexSearch, *, arg: Any, pattern: Any) -> Any:
         r"""In Java ``$`` stands before a last line end too, so that "3\n" would be a number; ``\z`` is the very end."""

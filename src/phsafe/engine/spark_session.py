@@ -17,7 +17,7 @@ from phsafe.engine.spark_errors import quietly, within
 from phsafe.errors import PHSafeError
 
 #: Seconds for a port to answer, and for a master or server to take us on after it did.
-ANSWER, START = 10.0, 40.0
+ANSWER, START = 10.0, 30.0
 NO_PYSPARK = (
     "the engine spark needs PySpark 4, which is not installed: pip install 'phsafe[spark]' "
     "(the engine duckdb needs nothing more)"
@@ -71,16 +71,20 @@ def session_of(options: EngineOptions) -> Iterator[Any]:
 @contextlib.contextmanager
 def pinned(session: Any, settings: Mapping[str, str], touched: Sequence[str]) -> Iterator[None]:  # noqa: ANN401
     """Hold settings of a session, and give all of them (and those `touched`) back as they were."""
-    before = {key: session.conf.get(key, None) for key in (*settings, *touched)}
-    try:
+    with quietly():
+        before = {key: session.conf.get(key, None) for key in (*settings, *touched)}
         for key, value in settings.items():
             if before[key] != value:
                 _set(session, key, value)
+    try:
         yield
     finally:
-        for key, value in before.items():
-            with contextlib.suppress(Exception):
-                session.conf.unset(key) if value is None else session.conf.set(key, value)
+        with contextlib.suppress(Exception), quietly():
+            for key, was in before.items():
+                if was is None:
+                    session.conf.unset(key)
+                elif session.conf.get(key) != was:
+                    session.conf.set(key, was)
 
 
 def shown(master: str) -> str:
@@ -123,19 +127,20 @@ def _running() -> Any:  # noqa: ANN401
 
 def _connect(master: str, options: EngineOptions) -> Any:  # noqa: ANN401
     try:
+        import grpc  # type: ignore[import-untyped]  # noqa: PLC0415
+        from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError:
         raise PHSafeError(NO_PYSPARK) from None
     sentence = f"can't reach a Spark Connect server at {shown(master)}; is one running there?"
-    if not any(name.lower() in ("http_proxy", "https_proxy", "grpc_proxy") for name in os.environ):
-        _answers(shown(master).removeprefix("sc://"), 15002, sentence)
-
-    def start() -> Any:  # noqa: ANN401
-        session = SparkSession.builder.remote(master).create()
-        return session, session.version
-
     try:
-        session, _ = within(START, start, sentence)
+        # PySpark itself would try for ten minutes, and could not be stopped then.
+        with DefaultChannelBuilder(master).toChannel() as channel:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER)
+        session, _ = within(
+            START, lambda: _greeted(SparkSession.builder.remote(master).create()),
+            f"the Spark Connect server at {shown(master)} did not take this program on",
+        )  # fmt: skip
     except PHSafeError:
         raise
     except Exception:
@@ -143,6 +148,11 @@ def _connect(master: str, options: EngineOptions) -> Any:  # noqa: ANN401
     for key, value in options.spark_conf.items():
         _set(session, key, value)
     return session
+
+
+def _greeted(session: Any) -> tuple[Any, str]:  # noqa: ANN401
+    """A session whose server has answered."""
+    return session, session.version
 
 
 def _classic(options: EngineOptions) -> Any:  # noqa: ANN401

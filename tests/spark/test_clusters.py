@@ -1,0 +1,189 @@
+"""The real commands against real processes: a standalone cluster of a master and two workers, and Spark Connect."""
+
+import filecmp
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from phsafe.folder import Release
+from phsafe.privacy.ledger import Ledger
+
+pytestmark = pytest.mark.needs("java")
+
+
+@pytest.fixture(params=["standalone", "connect"])
+def where(request):
+    """The words that name a cluster."""
+    helpers = request.getfixturevalue("helpers")
+    if request.param == "connect":
+        tiny = {key: value for key, value in helpers.TINY.items() if key not in helpers.SMALL}
+        return [
+            "--engine",
+            "spark",
+            "--spark-master",
+            request.getfixturevalue("connect"),
+            *helpers.settings(tiny),
+        ]
+    master = request.getfixturevalue("cluster").master
+    return ["--engine", "spark", "--spark-master", master, *helpers.settings(helpers.ON_CLUSTER)]
+
+
+@pytest.fixture(scope="module")
+def config(us, tmp_path_factory):
+    """The 2020 parameters with thresholds that cut many households."""
+    document = json.loads(us.read_text())
+    document["tau"] = dict.fromkeys(document["tau"], 3)
+    path = tmp_path_factory.mktemp("config") / "us.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def same(one, other):
+    """Whether two folders have the same files, byte for byte."""
+    names = sorted(str(path.relative_to(one)) for path in one.rglob("*") if path.is_file())
+    assert names == sorted(str(path.relative_to(other)) for path in other.rglob("*") if path.is_file())
+    assert len(names) > 5
+    return filecmp.cmpfiles(one, other, names, shallow=False) == (names, [], [])
+
+
+@pytest.mark.parametrize("which", ["small", "households"])
+def test_tabulate_writes_the_same_bytes(helpers, request, where, config, which, tmp_path):
+    data = request.getfixturevalue(which)
+    done = helpers.run("tabulate", config, data, tmp_path / "spark", *where)
+    assert done.returncode == 0, done.stderr
+    assert helpers.run("tabulate", config, data, tmp_path / "duckdb").returncode == 0
+    assert same(tmp_path / "spark", tmp_path / "duckdb")
+    assert "WARN" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_release_over_connect(helpers, connect, us, small, tmp_path):
+    """From the environment, as platforms set it."""
+    words = ("--engine", "spark", "--ledger", tmp_path / "ledger")
+    done = helpers.run("release", us, small, tmp_path / "out", *words, env={"SPARK_REMOTE": connect})
+    assert done.returncode == 0, done.stderr
+    assert helpers.run("check", tmp_path / "out").returncode == 0
+    (entry,) = Ledger.open(tmp_path / "ledger").entries()
+    assert entry.release_id == Release.open(tmp_path / "out").release_id
+    assert entry.fingerprint
+
+
+def test_a_worker_is_lost_in_the_middle_of_a_release(helpers, cluster, us, households, tmp_path):
+    """The run finishes, or fails with nothing made; whatever is there was charged once, and its noise is one."""
+    words = ("--engine", "spark", "--spark-master", cluster.master, *helpers.settings(helpers.ON_CLUSTER))
+    process = subprocess.Popen(
+        helpers.command("release", us, households, tmp_path / "out", "--ledger", tmp_path / "ledger", *words),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    said, seen = [], threading.Event()
+
+    def listen():
+        for line in process.stderr:
+            said.append(line)
+            if "grouping" in line:
+                seen.set()
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    assert seen.wait(200), said
+    time.sleep(1)
+    cluster.kill("worker1")
+    code = process.wait(240)
+    listener.join()
+    process.stdout.close()
+    process.stderr.close()
+    entries = Ledger.open(tmp_path / "ledger").entries()
+    if code == 0:
+        release = Release.open(tmp_path / "out")
+        assert [entry.release_id for entry in entries] == [release.release_id]
+    else:
+        assert code == 1
+        assert not (tmp_path / "out").exists()
+        assert "error: " in said[-1]
+    assert len(entries) <= 1
+    assert [path for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+def quick(helpers, us, tmp_path, data, *words, env=None):
+    """A release that must be refused with one sentence within a minute, nothing charged and nothing left."""
+    began = time.monotonic()
+    done = helpers.run(
+        "release", us, data, tmp_path / "out", "--ledger", tmp_path / "ledger", "--engine", "spark", *words,
+        timeout=120, env=env,
+    )  # fmt: skip
+    assert time.monotonic() - began < 60
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("phsafe: error: ")
+    assert list(tmp_path.iterdir()) == []
+    return line
+
+
+@pytest.mark.parametrize(
+    ("master", "words"),
+    [
+        ("spark://127.0.0.1:9", "can't reach a Spark master at spark://127.0.0.1:9"),
+        ("sc://127.0.0.1:9/;token=abc", "can't reach a Spark Connect server at sc://127.0.0.1:9;"),
+        ("sc://no-such-host.invalid", "can't reach a Spark Connect server"),
+        ("sprk://127.0.0.1:7077", "expected a Spark master such as"),
+        ("spark://127.0.0.1", "expected a Spark master such as"),
+        ("http://127.0.0.1:8080", "expected a Spark master such as"),
+    ],
+)
+def test_masters_that_are_not_there(helpers, us, small, tmp_path, master, words):
+    line = quick(helpers, us, tmp_path, small, "--spark-master", master)
+    assert words in line
+    assert "abc" not in line
+
+
+@pytest.mark.parametrize("scheme", ["spark", "sc"])
+def test_something_else_listens_there(helpers, us, small, tmp_path, scheme):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        master = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
+        words = helpers.settings(helpers.SMALL) if scheme == "spark" else ()
+        line = quick(helpers, us, tmp_path, small, "--spark-master", master, *words)
+    assert "did not take this program on within 30 seconds" in line or "can't reach" in line
+
+
+@pytest.mark.parametrize("place", ["file:///no/such/folder", "hdfs://127.0.0.1:9/census"])
+def test_data_that_are_not_there(helpers, connect, us, tmp_path, place):
+    line = quick(helpers, us, tmp_path, place, "--spark-master", connect)
+    assert place in line
+
+
+def test_validate_for_machines(helpers, connect, us, small):
+    """Nothing but JSON on standard output."""
+    words = ("--json", "--engine", "spark", "--spark-master", connect)
+    done = helpers.run("validate", us, small, *words)
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == json.loads(helpers.run("validate", us, small, "--json").stdout)
+
+
+def test_settings_come_from_spark_defaults(helpers, us, small, tmp_path):
+    """No master and no settings in the command: the cluster's own folder of settings has them."""
+    conf = helpers.TINY | {"spark.master": "local[1]", "spark.app.name": "ours"}
+    (tmp_path / "conf").mkdir()
+    lines = [f"{key} {value}\n" for key, value in conf.items()]
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("".join(lines))
+    code = (
+        "from phsafe.engine import EngineOptions, started\n"
+        "with started(EngineOptions('spark')) as options:\n"
+        "    context = options.session.sparkContext\n"
+        "    print(context.master, context.appName)\n"
+    )
+    env = os.environ | {"SPARK_CONF_DIR": str(tmp_path / "conf")}
+    done = subprocess.run(
+        [helpers.sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=env,
+        timeout=200,
+    )
+    assert done.stdout.strip() == "local[1] ours", done.stderr
