@@ -250,14 +250,14 @@ def main() -> None:
     if arguments.picture:
         picture(config, counts, arguments.picture)
         return
-    print(report(pl.concat(errors(config, counts, arguments.releases))))  # noqa: T201
+    print(report(pl.concat(errors(config, counts, arguments.releases))))
     frames = noisy_frames(config, counts)
     for method in METHODS:
         begin, used = time.perf_counter(), time.process_time()
         estimate_frames(config, frames, method)
         spent = f"{time.perf_counter() - begin:.1f} s ({time.process_time() - used:.1f} s of processor)"
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        print(f"\n{method}: {spent}, at most {memory:.2f} GB")  # noqa: T201
+        print(f"\n{method}: {spent}, at most {memory:.2f} GB")
 
 
 if __name__ == "__main__":
