@@ -67,7 +67,7 @@ def measure(out: Path, households: int) -> str:
     """A line of the table: a run in a process of its own, start to finish, watched from here."""
     command = [sys.executable, __file__, "--make", str(out), str(households)]
     start, cpu = time.monotonic(), _cpu()
-    process = subprocess.Popen(command)  # noqa: S603
+    process = subprocess.Popen(command)
     peak = 0
     while process.poll() is None:
         peak = max(peak, sum(map(resident, family(process.pid))))
