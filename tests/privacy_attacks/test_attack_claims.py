@@ -144,12 +144,14 @@ def test_noise_is_never_below_its_calibration():
 
 
 def test_noise_is_not_above_its_calibration_where_a_float_can_meet_it():
-    """Pure DP at Δ₁ = 4 and ε = 1/2: the scale is 8, planned and as used."""
+    """Pure DP at Δ₁ = 4 and ε = 1/2: the scale is 8, planned and as used. zCDP at Δ₂ = 6 and ρ = 1/2: σ is 6."""
     document = Config.load(ROOT / "examples" / "us.json").to_production()
     tau = dict.fromkeys(document["tau"], 2)
     config = Config.load(document | {"tau": tau, "privacy_defn": "puredp", "sensitivity": "tight"})
     m = config.measurements()[0]._replace(budget=Decimal("0.5"))
     assert mechanism.expected_noise(config, m).scale == mechanism.noise_of(config, m).scale == 8.0
+    config = Config.load(document | {"tau": tau})
+    assert mechanism.expected_noise(config, m).scale == mechanism.noise_of(config, m).scale == 6.0
 
 
 @pytest.mark.parametrize("mode", sensitivity.MODES)
