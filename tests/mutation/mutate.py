@@ -26,7 +26,7 @@ NOISE = f"{ATTACKS}/test_attack_claims.py::test_noise_is_never_below_its_calibra
 REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
     f"{ATTACKS}/test_attack_engine_exhaustive.py",
-    *(f"tests/tabulation/test_{name}.py" for name in ("truncation", "coding", "plan", "run")),
+    *(f"tests/tabulation/test_{name}.py" for name in ("truncation", "coding", "plan")),
 ]
 #: The tests of each module, the quickest first.
 TESTS = {
