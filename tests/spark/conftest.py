@@ -106,7 +106,7 @@ def settings(conf: dict[str, str]) -> list[str]:
     return [word for key, value in conf.items() for word in ("--spark-conf", f"{key}={value}")]
 
 
-def command(*words: object, env: dict[str, str] | None = None) -> list[str]:
+def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "phsafe", *map(str, words)]
 
 

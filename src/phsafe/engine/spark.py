@@ -69,7 +69,6 @@ class Spark:
 
     def files(self, folder: str) -> dict[str, int]:
         """See `Storage`."""
-        self._places.append(folder)
         reader = self._session.read.format("binaryFile").option("recursiveFileLookup", "true")
 
         def look() -> Any:  # noqa: ANN401
@@ -77,7 +76,7 @@ class Spark:
             assert found.columns  # Spark Connect looks only when it is asked for something
             return found
 
-        with self._in_words():
+        with self._in_words(folder):
             rows = within(LOOK, look, f"{folder}: Spark could not say what is there")
             listed = rows.toArrow().to_pylist()
         root = _path(folder).rstrip("/")
@@ -88,8 +87,7 @@ class Spark:
 
     def first_line(self, file: str) -> bytes:
         """See `Storage`."""
-        self._places.append(file)
-        with self._in_words():
+        with self._in_words(file):
             return spark_csv.first_line(self._session, _literal(file))
 
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
@@ -98,8 +96,7 @@ class Spark:
         Whether a file is gzipped Spark sees from its name.
         """
         (place,) = map(address_of, paths)
-        self._places.append(place)
-        with self._in_words():
+        with self._in_words(place):
             first = spark_csv.first_line(self._session, _literal(place))
             view = self._view(spark_csv.lines(self._session, _literal(place), first))
             if not spark_csv.is_clean(self._session, view, first, len(header)):
@@ -112,8 +109,7 @@ class Spark:
     def read_parquet(self, paths: Sequence[Location]) -> Table:
         """See `Engine`. All files must have the same columns; nothing is taken from the names of folders."""
         places = [address_of(path) for path in paths]
-        self._places += places
-        with self._in_words():
+        with self._in_words(*places):
             literal = [_literal(place) for place in places]
             frame = self._session.read.option("mergeSchema", "true").parquet(*literal)
             if len(places) > 1:
@@ -172,8 +168,10 @@ class Spark:
             self._session.catalog.dropTempView(name)
 
     @contextlib.contextmanager
-    def _in_words(self) -> Iterator[None]:
-        with in_words(self._places), quietly():
+    def _in_words(self, *places: str) -> Iterator[None]:
+        """Errors in words about some places, or about any that was read."""
+        self._places += places
+        with in_words(places or self._places), quietly():
             yield
 
     def __enter__(self) -> Self:

@@ -93,12 +93,8 @@ def shown(master: str) -> str:
     >>> shown("sc://me:pw@host:15002/;token=abc")
     'sc://host:15002'
     """
-    scheme, separator, rest = master.partition("://")
-    return (
-        f"{scheme}{separator}{re.split('[/;]', rest, maxsplit=1)[0].rpartition('@')[2]}"
-        if separator
-        else master
-    )
+    scheme, separator, rest = master.partition(";")[0].rpartition("://")
+    return f"{scheme}{separator}{rest.partition('/')[0].rpartition('@')[2]}"
 
 
 def _set(session: Any, key: str, value: str) -> None:  # noqa: ANN401
