@@ -29,7 +29,7 @@ def rows(engine, tmp_path, content, name="x.csv"):
         b'"A","B"\n"1","x"\n',
         b"A,B\n1,x",
         gzip.compress(b"A,B\n1,x\n", mtime=0),
-        gzip.compress(b"A,B\n", mtime=0) + gzip.compress(b"1,x\n"),
+        gzip.compress(b"A,B\n", mtime=0) + gzip.compress(b"1,x\n", mtime=0),
     ],
     ids=["plain", "mark", "crlf", "quotes", "no end", "gzip", "two gzip members"],
 )
@@ -55,7 +55,7 @@ def test_leading_zeros_stay(engine, tmp_path):
         (MARKER.encode() * 50_000, "header line"),
         (b"\x1f\x8b" + MARKER.encode(), "damaged"),
         (b"\x1f\x8b", "damaged"),
-        (gzip.compress(f"A,{MARKER}\n".encode(, mtime=0))[:12], "damaged"),
+        (gzip.compress(f"A,{MARKER}\n".encode(), mtime=0)[:12], "damaged"),
     ],
 )
 def test_headers_that_are_none_are_never_shown(engine, tmp_path, content, words):
