@@ -54,6 +54,7 @@ def main() -> None:
 def measure(work: Path, households: int, master: str, validate: bool) -> dict[str, object]:
     """The figures of one size."""
     data, log = work / f"data-{households}", work / f"log-{households}"
+    work.mkdir(parents=True, exist_ok=True)
     if not data.exists():
         synth(data, households)
     out = {engine: work / f"out-{engine}-{households}" for engine in ("spark", "duckdb")}
@@ -99,8 +100,6 @@ def metrics(log: Path) -> dict[str, float]:
                 totals["spilled bytes"] += task["Disk Bytes Spilled"]
                 totals["task milliseconds"] += task["Executor Run Time"]
                 totals["processor milliseconds"] += task["Executor CPU Time"] / 1e6
-                for block in task.get("Updated Blocks") or ():
-                    totals["kept bytes"] += block["Status"]["Memory Size"] + block["Status"]["Disk Size"]
                 largest = max(largest, task["Peak Execution Memory"])
     return {name: round(number) for name, number in totals.items()} | {"peak task memory": largest}
 
