@@ -7,9 +7,9 @@ import math
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
-from importlib.resources import files
 from typing import Any
 
+from phsafe import parameters
 from phsafe.config import Config
 from phsafe.config_rules import no_repeats
 from phsafe.errors import ConfigError, PHSafeError
@@ -21,7 +21,6 @@ from phsafe.explore.public import Truncation
 from phsafe.explore.request import Key, Request
 from phsafe.explore.scenario import Entry, Scenario
 from phsafe.explore.solver import solve
-from phsafe.schema import PUERTO_RICO
 from phsafe.spec import Catalog, Table
 from phsafe.tables import CENSUS_2020
 
@@ -31,13 +30,7 @@ MOST_SCENARIOS = 20
 
 def parameters_2020(puerto_rico: bool = False) -> Scenario:
     """The parameters of the 2020 run."""
-    document = json.loads(
-        files("phsafe.explore").joinpath("parameters_2020.json").read_text("utf-8"), parse_float=Decimal
-    )
-    if puerto_rico:
-        document["state_filter"] = [PUERTO_RICO]
-        for levels in document["privacy_budget"].values():
-            levels.update({key: 0 for key in levels if key.startswith("usa_")})
+    document = parameters.parameters_2020("pr" if puerto_rico else "us")
     return Scenario.from_config(Config.load(document), NAME_2020 + (", Puerto Rico" if puerto_rico else ""))
 
 
