@@ -27,7 +27,7 @@ def mean_at_least(values: NDArray[np.float64], counts: NDArray[np.int64], stake:
     The stake λ in [0, 1] must not depend on the draws.
 
     >>> round(mean_at_least(np.array([0.0, 1.0]), np.array([500, 500]), 0.2, 1e-6), 2)
-    0.38
+    0.41
     """
 
     def wealth(mean: float) -> float:

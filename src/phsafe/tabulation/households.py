@@ -60,9 +60,9 @@ def stacked(tables: Tables, plan: Plan) -> Table:
     if plan.kinds:
         kinds = {code: Fields.FIRST_KIND + i for i, codes in enumerate(plan.kinds) for code in codes.tolist()}
         # A filter on the outcome would make DuckDB work out the whole tree a second time; this one is on columns.
-        people = tables.persons.filter(
-            [tables.persons[name].isin(codes) for name, codes in plan.anybody.items()]
-        )
+        people = tables.persons
+        for name, codes in plan.anybody.items():
+            people = people.filter(people[name].isin(codes))
         persons = decide(people, plan.kind_coding, kinds, Fields.NOBODY, keep="MAFID")
         rows = rows.union(persons.select("MAFID", field=persons.outcome.cast("int8"), value=_long(0)))
     return rows.filter(rows.MAFID.notnull())
