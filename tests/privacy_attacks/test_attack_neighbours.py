@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from engine import count
 from hypothesis import HealthCheck, Phase, given, settings
@@ -155,3 +156,15 @@ def test_giants_are_truncated_too(size, age, relship):
     counts = count(config, frames(people, HOMES, realistic_unit))
     assert {int(v.sum()) for (name, _), v in counts.items() if name == "PH1_num"} == {3}
     assert all(v.min() >= 0 and v.sum() <= 3 for v in counts.values())
+
+
+@pytest.mark.parametrize(("table", "column"), [("geo", "RTYPE"), ("geo", "TABBLKST"), ("units", "RTYPE")])
+def test_a_household_without_a_kind_or_a_place_counts_nowhere(table, column):
+    """C1.3: a null where the rule looks is not a housing unit in the state filter."""
+    config = config_of(2)
+    tables = frames([Person(FIRST_MAFID, 30, 1, "01", "20")], {FIRST_MAFID: ("44", "000001")}, realistic_unit)
+    whole = tables[table]
+    place = whole.schema.get_field_index(column)
+    field = whole.schema.field(place)
+    tables[table] = whole.set_column(place, field, pa.nulls(whole.num_rows, field.type))
+    assert not any(vector.any() for vector in count(config, tables).values())

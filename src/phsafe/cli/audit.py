@@ -50,19 +50,18 @@ def audit(
 
 
 def _show(findings: list) -> None:  # type: ignore[type-arg]
+    from rich.box import SIMPLE
     from rich.table import Table
 
     from phsafe.cli.console import out
 
-    table = Table("mechanism", "neighbours", "claim", "proven at least", "share", "attack", "verdict")
+    table = Table("mechanism", "claimed loss", "proven", "share", "verdict", box=SIMPLE)
     for finding in findings:
         table.add_row(
             finding.case.name,
-            "bounded" if finding.case.bounded else "unbounded",
-            f"{finding.claim:g} {finding.unit}",
-            f"{finding.lower_bound:.3f}",
+            f"{finding.claim:g} {finding.unit} {'bounded' if finding.case.bounded else 'unbounded'}",
+            f"≥ {finding.lower_bound:.3f}",
             f"{finding.lower_bound / finding.claim:.0%}",
-            finding.attack,
             finding.verdict,
             style="red" if finding.case.broken else None,
         )
