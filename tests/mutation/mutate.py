@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = "tests/privacy_attacks"
 LOSSES = f"{ATTACKS}/test_attack_claims.py::test_losses_follow_from_distances_and_noise"
 NOISE = f"{ATTACKS}/test_attack_claims.py::test_noise_is_never_below_its_calibration"
+MET = f"{ATTACKS}/test_attack_claims.py::test_noise_is_not_above_its_calibration_where_a_float_can_meet_it"
+SHOWN = f"{ATTACKS}/test_attack_claims.py::test_what_is_shown_of_a_loss_is_never_below_it"
 REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
     f"{ATTACKS}/test_attack_engine_exhaustive.py",
@@ -35,8 +37,8 @@ TESTS = {
         f"{ATTACKS}/test_attack_exhaustive.py",
         LOSSES,
     ],
-    "privacy.mechanism": ["tests/privacy/test_mechanism.py", NOISE, REPLAY],
-    "privacy.accountant": ["tests/privacy/test_accountant.py", "tests/test_budget.py"],
+    "privacy.mechanism": ["tests/privacy/test_mechanism.py", MET, NOISE, REPLAY],
+    "privacy.accountant": ["tests/privacy/test_accountant.py", SHOWN, "tests/test_budget.py"],
     "privacy.ledger": ["tests/privacy/test_ledger.py"],
     "privacy.ledger_chain": ["tests/privacy/test_ledger.py"],
     "releasing": ["tests/test_releasing.py"],
