@@ -31,11 +31,17 @@ SMALL = {
 TINY = SMALL | {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "xdist_group(name): tests that one worker of a parallel run takes")
+
+
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.needs("java"))
+            # PySpark 4.0 leaves sockets to the garbage collector, which finds them in any test.
+            item.add_marker(pytest.mark.filterwarnings("ignore:Exception ignored in. <socket"))
             # One worker of a parallel run, so that one session serves all.
             item.add_marker(pytest.mark.xdist_group("spark"))
 
