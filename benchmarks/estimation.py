@@ -23,10 +23,10 @@ import polars as pl
 from phsafe import grid
 from phsafe.config import Config
 from phsafe.counting import Settings, count
-from phsafe.estimate import estimate_frames
-from phsafe.estimate.lines import basis, counted, ratios
+from phsafe.estimation import estimate_frames
+from phsafe.estimation.lines import basis, counted, ratios
 from phsafe.privacy.mechanism import open_session
-from phsafe.synth import synth
+from phsafe.synthesis import synth
 
 KEYS = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL"]
 LEVELS = {"*": "*", "H": "H, I", "I": "H, I"}

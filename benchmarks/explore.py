@@ -8,7 +8,7 @@ import threading
 
 from playwright.sync_api import sync_playwright
 
-from phsafe.explore.serve import Service
+from phsafe.explorer.serve import Service
 
 ARGUMENTS = [
     "--no-sandbox",

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from phsafe.synth import synth
+from phsafe.synthesis import synth
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "examples" / "us.json"

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phsafe.schema import US_STATES
-from phsafe.synth import kinds, roles, shares, synth
-from phsafe.synth.chunk import compose
-from phsafe.synth.plan import plan
+from phsafe.synthesis import kinds, roles, shares, synth
+from phsafe.synthesis.chunk import compose
+from phsafe.synthesis.plan import plan
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 NATION = 126_800_000

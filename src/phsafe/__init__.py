@@ -11,30 +11,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phsafe.api import release, tabulate, validate
+    from phsafe.auditing import audit
+    from phsafe.budgets import Budget, budget
     from phsafe.config import Config
     from phsafe.engine import EngineOptions
     from phsafe.errors import PHSafeError
+    from phsafe.estimation import Estimates, estimate
     from phsafe.folder import Release
+    from phsafe.synthesis import synth
     from phsafe.tables import CENSUS_2020
 
 _HOMES = {
+    "Budget": "phsafe.budgets",
     "CENSUS_2020": "phsafe.tables",
     "Config": "phsafe.config",
     "EngineOptions": "phsafe.engine",
+    "Estimates": "phsafe.estimation",
     "PHSafeError": "phsafe.errors",
     "Release": "phsafe.folder",
+    "audit": "phsafe.auditing",
+    "budget": "phsafe.budgets",
+    "estimate": "phsafe.estimation",
     "release": "phsafe.api",
+    "synth": "phsafe.synthesis",
     "tabulate": "phsafe.api",
     "validate": "phsafe.api",
 }
 
 __all__ = [
     "CENSUS_2020",
+    "Budget",
     "Config",
     "EngineOptions",
+    "Estimates",
     "PHSafeError",
     "Release",
+    "audit",
+    "budget",
+    "estimate",
     "release",
+    "synth",
     "tabulate",
     "validate",
 ]

@@ -14,15 +14,15 @@ import polars as pl
 from phsafe import exact
 from phsafe.config import Config
 from phsafe.counting import Settings, count
-from phsafe.estimate import Estimates, estimate
-from phsafe.estimate.lines import basis, output
+from phsafe.estimation import Estimates, estimate
+from phsafe.estimation.lines import basis, output
 from phsafe.files import check_absent
 from phsafe.folder import Release
 from phsafe.parameters import parameters_2020
 from phsafe.progress import Progress, part, silent
 from phsafe.releasing import release_tables
 from phsafe.spec import Catalog, Table
-from phsafe.synth import synth
+from phsafe.synthesis import synth
 from phsafe.tabulation import tidy
 
 #: One large and one small state.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from phsafe.explore.serve import Service
+from phsafe.explorer.serve import Service
 
 #: Nothing but this machine: every other name fails to resolve, and nothing is fetched behind the page's back.
 ARGUMENTS = [

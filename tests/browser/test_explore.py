@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from phsafe.budget import budget
+from phsafe.budgets import budget
 from phsafe.config import Config
 from phsafe.exact import text
-from phsafe.explore.joint import joint_moe
-from phsafe.explore.serve import Service
+from phsafe.explorer.joint import joint_moe
+from phsafe.explorer.serve import Service
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -308,7 +308,7 @@ def test_it_works_with_the_network_cut(tmp_path: Path):
     script.write_text(
         "import socket, sys, threading\n"
         "from playwright.sync_api import sync_playwright\n"
-        "from phsafe.explore.serve import Service\n"
+        "from phsafe.explorer.serve import Service\n"
         "try:\n"
         "    socket.create_connection(('192.0.2.1', 80), timeout=2)\n"
         "except OSError as error:\n"

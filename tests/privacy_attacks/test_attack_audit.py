@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from phsafe.audit import FALSE_ALARM, Finding, bounds
-from phsafe.audit.mechanisms import too_little_noise
-from phsafe.audit.plot import svg
-from phsafe.audit.report import CASES, audit_case, claimed, document
+from phsafe.auditing import FALSE_ALARM, Finding, bounds
+from phsafe.auditing.mechanisms import too_little_noise
+from phsafe.auditing.plot import svg
+from phsafe.auditing.report import CASES, audit_case, claimed, document
 
 TRIALS = 4000
 #: A fifth less noise is a subtle fault: below about 10,000 trials the bound may miss it.
@@ -81,7 +81,7 @@ def test_report_and_picture():
 
 def test_claims_are_those_of_the_accountant():
     """The audit's claim is the accountant's total for the same config, unbounded or bounded."""
-    from phsafe.audit.worlds import neighbours
+    from phsafe.auditing.worlds import neighbours
     from phsafe.privacy.accountant import plan
 
     for case in CASES[:5]:
@@ -96,14 +96,14 @@ def command(monkeypatch):
     import typer
     from typer.testing import CliRunner
 
-    import phsafe.audit
+    import phsafe.auditing
     from phsafe.cli.audit import audit as function
 
     app = typer.Typer()
     app.command()(function)
 
     def run(findings, *words):
-        monkeypatch.setattr(phsafe.audit, "audit", lambda trials, progress: findings)
+        monkeypatch.setattr(phsafe.auditing, "audit", lambda trials, progress: findings)
         return CliRunner().invoke(app, [str(word) for word in words])
 
     return run

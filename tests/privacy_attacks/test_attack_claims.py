@@ -188,7 +188,7 @@ def test_what_is_shown_of_a_loss_is_never_below_it():
     assert epsilon(Fraction(0)) == 0.0
 
 
-@pytest.mark.parametrize("package", ["phsafe.estimate", "phsafe.explore"])
+@pytest.mark.parametrize("package", ["phsafe.estimation", "phsafe.explorer"])
 def test_postprocessing_cannot_see_the_data(package):
     """C11: no chain of imports, lazy ones included, leads from postprocessing to what reads or counts data."""
     reached = claims.imports(package)

@@ -152,7 +152,7 @@ def test_no_two_parts_are_further_apart_than_claimed_and_some_are_as_far(parts):
 
 def test_worst_case_neighbours_reach_the_bounds_through_the_engine():
     """One person leaves; or leaves one household and joins another. Both levels, as the audit uses them."""
-    from phsafe.audit.worlds import TAU, neighbours
+    from phsafe.auditing.worlds import TAU, neighbours
 
     for units, bounded in product((False, True), (False, True)):
         pair = neighbours(2, "zcdp", "tight", ("1", "1"), units=units, bounded=bounded)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phsafe.audit.worlds import neighbours
+from phsafe.auditing.worlds import neighbours
 from phsafe.privacy import mechanism
 
 SEED = 7

@@ -101,7 +101,7 @@ def load(path: Path):
 @pytest.fixture(scope="session")
 def households(tmp_path_factory) -> Path:
     """20,000 made-up households in three states, with people above every threshold."""
-    from phsafe.synth import synth
+    from phsafe.synthesis import synth
 
     out = tmp_path_factory.mktemp("synth") / "data"
     synth(out, 20_000, ("11", "44", "56"), 7, "parquet")

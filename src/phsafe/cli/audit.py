@@ -16,10 +16,10 @@ def audit(
     """Attack the mechanism: prove how much of the claimed loss an observer can really get."""
     import json
 
-    from phsafe.audit import FALSE_ALARM
-    from phsafe.audit import audit as run
-    from phsafe.audit.plot import svg
-    from phsafe.audit.report import document
+    from phsafe.auditing import FALSE_ALARM
+    from phsafe.auditing import audit as run
+    from phsafe.auditing.plot import svg
+    from phsafe.auditing.report import document
     from phsafe.cli.console import note, progress_bar
     from phsafe.errors import OutputError, PHSafeError
 

@@ -29,8 +29,8 @@ def budget(
     json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Show what a config costs and how accurate it is: margin of error, ρ, bounded ρ and ε. Needs no data."""
-    from phsafe.budget import budget as budget_of
-    from phsafe.budget import compare as comparison_of
+    from phsafe.budgets import budget as budget_of
+    from phsafe.budgets import compare as comparison_of
     from phsafe.config import Config
 
     loaded = Config.load(config).with_sensitivity(sensitivity)

@@ -26,8 +26,8 @@ def estimate(
     """Finished tables with 90 % intervals, from a release alone."""
     from phsafe.cli.console import note, warn
     from phsafe.errors import Reasons
-    from phsafe.estimate import estimate as run
-    from phsafe.estimate.output import check_format
+    from phsafe.estimation import estimate as run
+    from phsafe.estimation.output import check_format
     from phsafe.files import check_absent
     from phsafe.folder import Release
 

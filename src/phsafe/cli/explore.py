@@ -32,17 +32,17 @@ def explore(
     from phsafe.cli.console import note, warn
     from phsafe.config import Config
     from phsafe.errors import Reasons
-    from phsafe.explore.extra import needed
+    from phsafe.explorer.extra import needed
 
     reasons = Reasons()
     loaded = reasons.check(Config.load, config) if config is not None else None
     reasons.check(needed, "starlette", "uvicorn")
-    from phsafe.explore.public import truncation
+    from phsafe.explorer.public import truncation
 
     table = reasons.check(truncation, shares)
     reasons.settle()
     assert table is not None
-    from phsafe.explore.serve import LOOPBACK, Service
+    from phsafe.explorer.serve import LOOPBACK, Service
 
     if host not in LOOPBACK:
         warn(

@@ -60,7 +60,7 @@ def _summary(made: Release) -> Table:
     from rich.table import Table
 
     from phsafe import grid
-    from phsafe.budget import budget
+    from phsafe.budgets import budget
     from phsafe.exact import text
 
     table = Table(title="Noisy measurements", title_justify="left")

@@ -20,8 +20,8 @@ def synth(
 ) -> None:
     """Make realistic made-up microdata of any size: persons, units and geo."""
     from phsafe.cli.console import note, progress_bar
-    from phsafe.synth import MARK
-    from phsafe.synth import synth as make
+    from phsafe.synthesis import MARK
+    from phsafe.synthesis import synth as make
 
     with progress_bar("synth") as bar:
         make(out, households, states, seed, format, lambda done, total: bar("making people", done / total))

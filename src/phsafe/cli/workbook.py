@@ -20,9 +20,9 @@ def workbook(
     from phsafe.cli.console import note
     from phsafe.config import Config
     from phsafe.errors import Reasons
-    from phsafe.explore.extra import needed
-    from phsafe.explore.figures import Figures
-    from phsafe.explore.output import check_absent, write_new
+    from phsafe.explorer.extra import needed
+    from phsafe.explorer.figures import Figures
+    from phsafe.explorer.output import check_absent, write_new
 
     reasons = Reasons()
     loaded = reasons.check(Config.load, config)
@@ -30,7 +30,7 @@ def workbook(
     reasons.check(needed, "xlsxwriter")
     reasons.settle()
     assert loaded is not None
-    from phsafe.explore.workbook import workbook as make
+    from phsafe.explorer.workbook import workbook as make
 
     write_new(out, make(Figures(loaded)))
     note(f"Wrote {out}: yellow cells are inputs; open it in Excel or LibreOffice.")

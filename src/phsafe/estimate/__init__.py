@@ -1,8 +1,0 @@
-"""Statistical postprocessing: from noisy measurements to finished tables with 90 % intervals.
-
-Nothing in here can see the data; it needs a release and nothing else.
-"""
-
-from phsafe.estimate.run import Estimates, Method, estimate, estimate_frames
-
-__all__ = ["Estimates", "Method", "estimate", "estimate_frames"]

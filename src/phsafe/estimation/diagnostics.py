@@ -1,0 +1,61 @@
+"""How well the measurements of a release agree with each other, and what the constraints did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from phsafe.estimation.fit import Fit, noise_test
+from phsafe.estimation.measured import Measured
+from phsafe.estimation.points import Points
+
+#: Below this the noise is unlikely to have been what the release says.
+SUSPICIOUS = 0.001
+
+
+def diagnostics(
+    measured: Measured, fit: Fit, points: Points | None, left_out: Mapping[str, str]
+) -> dict[str, Any]:
+    """A document for people and programs: tests of the noise, counts of what was moved, tables left out."""
+    expected, spread, p_value = noise_test(fit, measured)
+    residuals = (measured.counts - fit.estimates) / np.sqrt(measured.variances)
+    shown = points.shown if points is not None else np.ones(len(measured.counts), bool)
+    found: dict[str, Any] = {
+        "noise_test": {
+            "about": "residuals of the noisy counts against least squares over all identities",
+            "sum_of_squares": round(fit.squares, 3),
+            "degrees_of_freedom": fit.freedom,
+            "expected": expected,
+            "standard_deviation": round(spread, 3),
+            "p_value": round(p_value, 6),
+            "verdict": _verdict(fit, expected, p_value),
+        },
+        "measurements": {
+            f"{name} {key}": {
+                "cells": int(block.positions().size),
+                "variance": round(float(measured.variances[block.start]), 6),
+                "mean_square_residual": round(float(np.mean(np.square(residuals[block.positions()]))), 6),
+            }
+            for (name, key), block in measured.blocks.items()
+        },
+        "negative_noisy_counts": int(np.sum(measured.counts < 0)),
+        "left_out": dict(left_out),
+    }
+    if points is not None:
+        found["counts"] = {
+            "cells": int(shown.sum()),
+            "moved_by_constraints": points.moved,
+            "smaller_universes_within_larger": points.nested,
+        }
+    return found
+
+
+def _verdict(fit: Fit, expected: float, p_value: float) -> str:
+    if fit.freedom == 0:
+        return "no identities among these measurements: nothing to test"
+    if SUSPICIOUS <= p_value <= 1 - SUSPICIOUS:
+        return "the measurements agree as well as their noise says"
+    less = fit.squares < expected
+    return f"the measurements agree {'better' if less else 'worse'} than their noise says: were they changed?"

@@ -1,0 +1,50 @@
+"""From real numbers to printed ones: whole counts, and averages to the precision that their intervals support."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phsafe.estimation.averages import Bounds
+from phsafe.estimation.kernels import Array
+from phsafe.estimation.lines import Ratio
+
+#: Estimate, lower and upper bound: groups × lines each.
+Summary = tuple[Array, Array, Array]
+#: Decimals are chosen so that the interval of the whole is at least ten steps wide, within these limits.
+FEWEST, MOST = 1, 6
+EXACT = 1e-9
+
+
+def whole(estimate: Array, lower: Array, upper: Array) -> Summary:
+    """Whole estimates with bounds rounded outwards, not negative, and around the estimate."""
+    low = np.minimum(np.maximum(np.floor(lower + EXACT), 0), estimate)
+    return estimate, low, np.maximum(np.ceil(upper - EXACT), estimate)
+
+
+def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
+    """A summary in decimals, one number of them for each group; its lines add up exactly as printed.
+
+    Estimates go to the nearest step (a part to one of its two neighbours), bounds outwards.
+    """
+    estimate, lower, upper = summary
+    parts = [
+        next(i for i, (_, line) in enumerate(ratio.lines) if line == (p,)) for p in range(len(ratio.parts))
+    ]
+    whole_line = max(range(len(ratio.lines)), key=lambda i: len(ratio.lines[i][1]))
+    width = (upper - lower)[:, [whole_line]]
+    steps = 10.0 ** np.clip(1 - np.floor(np.log10(np.maximum(width, EXACT))), FEWEST, MOST)
+    counts = _whole_parts(estimate[:, parts] * steps)
+    sums = np.stack([counts[:, list(line)].sum(axis=1) for _, line in ratio.lines], axis=1)
+    least = np.array([bounds.at_least if len(line) == len(parts) else 0 for _, line in ratio.lines])
+    low = np.maximum(np.floor(lower * steps + EXACT), least * steps)
+    high = np.minimum(np.ceil(upper * steps - EXACT), bounds.tau * steps)
+    return sums / steps, np.minimum(low, sums) / steps, np.maximum(high, sums) / steps
+
+
+def _whole_parts(values: Array) -> Array:
+    """Whole numbers next to each value, whose sum is the rounded sum of the row (largest remainders)."""
+    floor = np.floor(values + EXACT)
+    extra: NDArray[np.int64] = np.rint(values.sum(axis=1) - floor.sum(axis=1)).astype(np.int64)
+    rank = np.argsort(np.argsort(floor - values, axis=1, kind="stable"), axis=1)
+    return floor + (rank < extra[:, None])

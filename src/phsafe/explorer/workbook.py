@@ -1,0 +1,215 @@
+"""The explorer as a workbook with live formulas: change an input in Excel or LibreOffice and every number follows.
+
+Every text goes in as a text (never as something that a spreadsheet would run), formula cells are protected, inputs
+are marked and checked. Results are stored beside the formulas, so viewers that don't calculate show them too.
+"""
+
+from __future__ import annotations
+
+import math
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from phsafe.explorer import workbook_tables
+from phsafe.explorer.figures import Figures
+from phsafe.explorer.meaning import guesses
+from phsafe.explorer.workbook_levels import FIRST_THRESHOLD, Levels
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook  # type: ignore[import-untyped]
+    from xlsxwriter.format import Format  # type: ignore[import-untyped]
+    from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+MODES = ["published", "tight", "tight-bounded"]
+DEFINITIONS = ["zcdp", "puredp"]
+PARAMETERS = "Parameters"
+GOLDEN_STEPS = 95
+#: Characters in a line of the sheet “Read me”.
+WIDTH = 110
+GOLDEN = "0.618033988749894848"
+
+READ_ME = (
+    ("PHExplore: trade accuracy against privacy", True),
+    ("Cells with a yellow ground are inputs; everything else is a formula and is protected (no password).", False),
+    ("Numbers are those of the program: phsafe budget prints the same. No data about anybody is in this file.", False),
+    ("", False),
+    ("Sheet “Parameters”", True),
+    ("Sensitivity: how the reach of one person is bounded. published is the 2020 one; tight holds the loss for a "
+     "person added or removed; tight-bounded holds the loss for a changed record.", False),
+    ("Privacy: zcdp (discrete Gaussian noise, budgets are ρ) or puredp (two-sided geometric noise, budgets are ε).",
+     False),
+    ("δ: the chance at which ρ is turned into ε. Thresholds: the most people of one household that count.", False),
+    ("Totals: unbounded is the loss for one person added or removed; bounded, for one person's record changed.",
+     False),
+    ("Guesses right: how often the best attacker, undecided between two possibilities, is right (a coin: 50 %).",
+     False),
+    ("", False),
+    ("Sheet “Budgets”", True),
+    ("Published: yes or no. Given as: budget (column F is used) or moe (column G is used).", False),
+    ("Stated budget: what goes into the config. From a target it is z²k/MOE² with z = 1.645, rounded to six places "
+     "half-even; where ⌊MOE⌋ would be above the target, the last place goes up by one.", False),
+    ("Reach: k in σ² = k/ρ, or Δ in the geometric's scale Δ/ε. MOE: the 90 % margin of error of a basis cell by the "
+     "paper's formula, 1.645σ. Exact MOE: the 90 % quantile of the noise itself.", False),
+    ("", False),
+    ("Sheet “Tables”: the MOE of every line of every table (sums of cells; averages: numerator and denominator).",
+     False),
+    ("Sheet “Group”: type the size of a group and see what the noise makes of its average (delta method).", False),
+)  # fmt: skip
+
+
+class Styles:
+    """The formats of the workbook."""
+
+    def __init__(self, book: Workbook) -> None:
+        self.title: Format = book.add_format({"bold": True, "font_size": 14})
+        self.head: Format = book.add_format(
+            {"bold": True, "text_wrap": True, "valign": "top", "bottom": 1, "bg_color": "#E8ECF2"}
+        )
+        self.text: Format = book.add_format({"valign": "top"})
+        self.note: Format = book.add_format({"valign": "top", "indent": 1, "font_color": "#55617A"})
+        self.epsilon: Format = book.add_format({"num_format": "0.000000"})
+        self.wrap: Format = book.add_format({"text_wrap": True, "valign": "top"})
+        self.input: Format = book.add_format(
+            {"locked": False, "bg_color": "#FFF6CC", "border": 1, "border_color": "#D9C77A"}
+        )
+        self.number: Format = book.add_format({"num_format": "#,##0.00"})
+        self.whole: Format = book.add_format({"num_format": "#,##0"})
+        self.budget: Format = book.add_format({"num_format": "0.000000######"})
+        self.share: Format = book.add_format({"num_format": "0.00%"})
+
+
+def workbook(figures: Figures) -> bytes:
+    """The workbook of a config, as the bytes of an .xlsx file."""
+    import xlsxwriter  # noqa: PLC0415
+
+    file = BytesIO()
+    book = xlsxwriter.Workbook(
+        file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+    )
+    styles = Styles(book)
+    _read_me(book, styles)
+    parameters = book.add_worksheet(PARAMETERS)
+    levels = Levels(figures)
+    levels.write(book, styles)
+    _parameters(book, parameters, styles, figures, levels)
+    workbook_tables.tables(book, styles, figures, levels)
+    workbook_tables.group(book, styles, figures, levels)
+    _epsilon(book, styles)
+    for sheet in book.worksheets():
+        sheet.set_landscape()
+        sheet.set_paper(9)
+        sheet.fit_to_pages(1, 0)
+    parameters.activate()
+    book.close()
+    return file.getvalue()
+
+
+def _read_me(book: Workbook, styles: Styles) -> None:
+    sheet = book.add_worksheet("Read me")
+    sheet.set_column(0, 0, WIDTH)
+    sheet.hide_gridlines(2)
+    for row, (line, bold) in enumerate(READ_ME):
+        sheet.write_string(row, 0, line, styles.title if bold else styles.wrap)
+        if not bold and len(line) > WIDTH:
+            sheet.set_row(row, 15 * math.ceil(len(line) / WIDTH))
+    sheet.protect()
+
+
+def _parameters(book: Workbook, sheet: Worksheet, styles: Styles, figures: Figures, levels: Levels) -> None:
+    config = figures.config
+    sheet.set_column(0, 0, 44)
+    sheet.set_column(1, 1, 18)
+    sheet.set_column(2, 2, 60)
+    sheet.write_string(0, 0, "Parameters", styles.title)
+    _choice(sheet, styles, 2, "Sensitivity", config.sensitivity, MODES)
+    _choice(sheet, styles, 3, "Privacy definition", config.privacy, DEFINITIONS)
+    sheet.write_string(4, 0, "δ for ε", styles.text)
+    sheet.write_number(4, 1, float(figures.delta), styles.input)
+    _validate(sheet, 4, {"validate": "decimal", "criteria": "between", "minimum": 1e-300, "maximum": 0.5})
+    for name, row in (("mode", 3), ("definition", 4), ("delta", 5)):
+        book.define_name(name, f"={PARAMETERS}!$B${row}")
+    sheet.write_string(7, 0, "Thresholds (people of one household, at most)", styles.head)
+    sheet.write_string(7, 1, "τ", styles.head)
+    for row, (name, tau) in enumerate(config.tau.items(), start=FIRST_THRESHOLD - 1):
+        sheet.write_string(row, 0, name, styles.text)
+        sheet.write_number(row, 1, tau, styles.input)
+        _validate(sheet, row, {"validate": "integer", "criteria": "between", "minimum": 1, "maximum": 99999})
+    totals = FIRST_THRESHOLD + len(config.tau)
+    sheet.write_string(totals, 0, "Loss of the whole run", styles.head)
+    sheet.write_string(totals, 1, "", styles.head)
+    loss = figures.loss
+    lines: list[tuple[str, str, float, Format, str]] = [
+        ("Stated budgets, added up", f"=ROUND(SUM({levels.column('stated')}),12)", float(config.total),
+         styles.budget, "what the config says"),
+        ("Unbounded loss", f"=ROUND(SUM({levels.column('unbounded')}),12)", float(loss.unbounded), styles.budget,
+         "one person added or removed"),
+        ("Bounded loss", f"=ROUND(SUM({levels.column('bounded')}),12)", float(loss.bounded), styles.budget,
+         "one person's record changed"),
+        ("ε at δ, unbounded", '=IF(definition="zcdp",Epsilon!$B$4,loss_unbounded)', loss.epsilon(figures.delta),
+         styles.epsilon, "smallest provable over all orders α"),
+        ("ε at δ, bounded", '=IF(definition="zcdp",Epsilon!$I$4,loss_bounded)',
+         loss.epsilon_bounded(figures.delta), styles.epsilon, ""),
+        ("Guesses right, unbounded", _guess("loss_unbounded"), guesses(config.privacy, loss.unbounded), styles.share,
+         "whether a person is in the data"),
+        ("Guesses right, bounded", _guess("loss_bounded"), guesses(config.privacy, loss.bounded), styles.share,
+         "what a person's record says"),
+    ]  # fmt: skip
+    for row, (label, formula, value, style, note) in enumerate(lines, start=totals + 1):
+        sheet.write_string(row, 0, label, styles.text)
+        sheet.write_formula(row, 1, formula, style, value)
+        sheet.write_string(row, 2, note, styles.note)
+    book.define_name("loss_unbounded", f"={PARAMETERS}!$B${totals + 3}")
+    book.define_name("loss_bounded", f"={PARAMETERS}!$B${totals + 4}")
+    sheet.protect()
+
+
+def _guess(loss: str) -> str:
+    return f'=IF(definition="zcdp",NORMSDIST(SQRT({loss}/2)),1/(1+EXP(-{loss})))'
+
+
+def _choice(sheet: Worksheet, styles: Styles, row: int, label: str, value: str, choices: list[str]) -> None:
+    sheet.write_string(row, 0, label, styles.text)
+    sheet.write_string(row, 1, value, styles.input)
+    _validate(sheet, row, {"validate": "list", "source": choices})
+
+
+def _validate(sheet: Worksheet, row: int, rule: dict[str, Any]) -> None:
+    sheet.data_validation(row, 1, row, 1, {"error_title": "Not possible", **rule})
+
+
+def _epsilon(book: Workbook, styles: Styles) -> None:
+    """ε from ρ and δ: the least over orders α = 1 + e^t, by golden-section search, one step in each row."""
+    sheet = book.add_worksheet("Epsilon")
+    sheet.write_string(0, 0, "ε = min over α of αρ + (ln(1/δ) + (α−1)·ln(1−1/α) − ln α)/(α−1)", styles.title)
+    for first, loss in ((1, "loss_unbounded"), (8, "loss_bounded")):
+        low, high, left, right, f_left, f_right = (chr(ord("A") + first + i - 1) for i in range(6))
+        last = 6 + GOLDEN_STEPS
+        sheet.write_string(2, first, loss, styles.head)
+        sheet.write_formula(
+            3, first, f"=IF({loss}>0,MAX(0,{_order(f'(({low}{last}+{high}{last})/2)', loss)}),0)"
+        )
+        for i, head in enumerate(("low", "high", "left", "right", "f(left)", "f(right)")):
+            sheet.write_string(4, first - 1 + i, head, styles.head)
+        for row in range(6, last + 1):
+            above = row - 1
+            low_, high_ = ("=LN(0.000001)", "=LN(1000000000000)")
+            if row > 6:
+                low_ = f"=IF({f_left}{above}<={f_right}{above},{low}{above},{left}{above})"
+                high_ = f"=IF({f_left}{above}<={f_right}{above},{right}{above},{high}{above})"
+            cells = (
+                low_,
+                high_,
+                f"={high}{row}-{GOLDEN}*({high}{row}-{low}{row})",
+                f"={low}{row}+{GOLDEN}*({high}{row}-{low}{row})",
+                f"={_order(f'{left}{row}', loss)}",
+                f"={_order(f'{right}{row}', loss)}",
+            )
+            for i, formula in enumerate(cells):
+                sheet.write_formula(row - 1, first - 1 + i, formula)
+    sheet.protect()
+    sheet.hide()
+
+
+def _order(t: str, loss: str) -> str:
+    log = f"LN(1+EXP({t}))"
+    return f"((1+EXP({t}))*{loss}+(-LN(delta)+EXP({t})*({t}-{log})-{log})/EXP({t}))"

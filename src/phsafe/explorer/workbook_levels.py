@@ -1,0 +1,174 @@
+"""The sheet “Budgets”: one row for each tabulation and level, inputs on the left, formulas on the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from phsafe.exact import text
+from phsafe.explorer.figures import Figures
+from phsafe.explorer.request import Key
+from phsafe.explorer.targets import reach
+from phsafe.privacy.margins import Z
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook  # type: ignore[import-untyped]
+    from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+    from phsafe.explorer.workbook import Styles
+
+SHEET = "Budgets"
+FIRST = 4
+#: Three lines of words above a column.
+HEAD_HEIGHT = 46
+#: The row of the first threshold on the sheet “Parameters”.
+FIRST_THRESHOLD = 9
+COLUMNS = {
+    "tabulation": "Tabulation", "level": "Level", "on": "Published (yes/no)", "tau": "τ",
+    "given": "Given as (budget/moe)", "budget": "Budget (input)", "target": "MOE target (input)",
+    "stated": "Stated budget", "unbounded": "Unbounded loss", "bounded": "Bounded loss", "share": "Share of the total",
+    "reach": "Reach (k or Δ)", "variance": "Variance σ²", "moe": "MOE, 90 %", "exact": "Exact MOE",
+    "met": "Target met", "raw": "Target's budget, millionths", "even": "rounded half-even", "up": "and up if missed",
+    "sigma": "σ or scale", "middle": "near quantile", "below": "P below", "at": "P at",
+}  # fmt: skip
+LETTERS = {name: chr(ord("A") + i) for i, name in enumerate(COLUMNS)}
+WIDTHS = {"tabulation": 13, "level": 27, "given": 14, "budget": 12, "target": 12, "variance": 14}
+NORMAL_90 = "1.6448536269514722"
+
+
+class Levels:
+    """Where the numbers of each tabulation and level stand, for formulas of other sheets."""
+
+    def __init__(self, figures: Figures) -> None:
+        self.figures = figures
+        catalog = figures.config.catalog
+        keys = [(t.name, level.key) for t in catalog.tabulations for level in catalog.levels_of(t)]
+        self.rows: dict[Key, int] = {key: FIRST + i for i, key in enumerate(keys)}
+
+    def column(self, name: str) -> str:
+        """A whole column as a range."""
+        letter, last = LETTERS[name], FIRST + len(self.rows) - 1
+        return f"{SHEET}!${letter}${FIRST}:${letter}${last}"
+
+    def cell(self, key: Key, name: str) -> str:
+        """One cell, seen from another sheet."""
+        return f"{SHEET}!${LETTERS[name]}${self.rows[key]}"
+
+    def write(self, book: Workbook, styles: Styles) -> None:
+        """Write the sheet."""
+        sheet = book.add_worksheet(SHEET)
+        sheet.write_string(0, 0, "Budgets and margins of error", styles.title)
+        sheet.write_string(1, 0, "Yellow cells are inputs.", styles.text)
+        for i, (name, head) in enumerate(COLUMNS.items()):
+            hidden = (
+                {"hidden": True} if name in ("sigma", "middle", "below", "at", "raw", "even", "up") else {}
+            )
+            sheet.set_column(i, i, WIDTHS.get(name, 11), None, hidden)
+            sheet.write_string(FIRST - 2, i, head, styles.head)
+        sheet.set_row(FIRST - 2, HEAD_HEIGHT)
+        sheet.freeze_panes(FIRST - 1, 2)
+        for key, row in self.rows.items():
+            self._inputs(sheet, styles, key, row)
+            self._formulas(sheet, styles, key, row)
+        last = FIRST + len(self.rows) - 2
+        yes = {"validate": "list", "source": ["yes", "no"]}
+        given = {"validate": "list", "source": ["budget", "moe"]}
+        positive = {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1e9}
+        for name, rule in (("on", yes), ("given", given), ("budget", positive), ("target", positive)):
+            column = list(COLUMNS).index(name)
+            sheet.data_validation(FIRST - 1, column, last, column, {"error_title": "Not possible", **rule})
+        sheet.protect("", {"format_columns": True})
+
+    def _inputs(self, sheet: Worksheet, styles: Styles, key: Key, row: int) -> None:
+        config = self.figures.config
+        level = next(level for level in config.catalog.levels if level.key == key[1])
+        published = key in self.figures.rows
+        numbers = self.figures.row(key) if published else {"budget": "0.000001", "target": "1000"}
+        _put(sheet, row, "tabulation", key[0], styles.text)
+        _put(sheet, row, "level", f"{level.key}  {level.label}", styles.text)
+        _put(sheet, row, "on", "yes" if published else "no", styles.input)
+        _put(sheet, row, "given", "budget", styles.input)
+        _put(sheet, row, "budget", float(numbers["budget"]), styles.input)
+        _put(sheet, row, "target", float(numbers["target"]), styles.input)
+
+    def _formulas(self, sheet: Worksheet, styles: Styles, key: Key, row: int) -> None:
+        c = {name: f"${letter}{row}" for name, letter in LETTERS.items()}
+        names = list(self.figures.config.tau)
+        person = key[0] in names
+        if person:
+            tau = f"=Parameters!$B${FIRST_THRESHOLD + names.index(key[0])}"
+            _formula(sheet, row, "tau", tau, styles.whole, self.figures.config.tau[key[0]])
+        values = self._values(key)
+        z, on, minus_one = text(Z), f"{c['stated']}>0", f"({c['middle']}-1)"
+        formulas: dict[str, tuple[str, Any]] = {
+            "reach": (_reach(c["tau"]) if person else '=IF(AND(definition="zcdp",mode="tight"),1,2)', styles.whole),
+            "raw": (f'=1000000*IF(definition="zcdp",{z}^2*{c["reach"]}/{c["target"]}^2,'
+                    f'LN(10)*{c["reach"]}/{c["target"]})', styles.number),
+            "even": (f"=IF({c['raw']}-INT({c['raw']})=0.5,INT({c['raw']})+MOD(INT({c['raw']}),2),"
+                     f"ROUND({c['raw']},0))", styles.whole),
+            "up": (f'=IF({c["even"]}<=0,1,IF(INT(IF(definition="zcdp",{z}*SQRT({c["reach"]}*1000000/{c["even"]}),'
+                   f'LN(10)*{c["reach"]}*1000000/{c["even"]}))>INT({c["target"]}),{c["even"]}+1,{c["even"]}))',
+                   styles.whole),
+            "stated": (f'=IF({c["on"]}="yes",IF({c["given"]}="moe",{c["up"]}/1000000,{c["budget"]}),0)',
+                       styles.budget),
+            "unbounded": (f'={c["stated"]}*IF(AND(definition="zcdp",mode="tight-bounded"),0.5,1)', styles.budget),
+            "bounded": (f'={c["stated"]}*IF(AND(definition="zcdp",mode="tight"),4,2)', styles.budget),
+            "share": (f"=IF(loss_unbounded>0,{c['unbounded']}/loss_unbounded,0)", styles.share),
+            "variance": (f'=IF({on},IF(definition="zcdp",{c["sigma"]}^2,2*EXP(-1/{c["sigma"]})/'
+                         f'(1-EXP(-1/{c["sigma"]}))^2),"")', styles.number),
+            "moe": (f'=IF({on},IF(definition="zcdp",{z},LN(10))*{c["sigma"]},"")', styles.number),
+            "exact": (f'=IF({on},IF(definition="zcdp",MAX(0,{c["middle"]}-1+IF({c["below"]}<0.9,1+IF({c["at"]}<0.9,1,0)'
+                      f',0)),MAX(0,-INT(-(-{c["sigma"]}*LN(0.05*(1+EXP(-1/{c["sigma"]})))-1-1E-12)))),"")',
+                      styles.whole),
+            "met": (f'=IF({on},IF(INT({c["moe"]})<={c["target"]},"yes","no"),"")', styles.note),
+            "sigma": (f'=IF({on},IF(definition="zcdp",SQRT({c["reach"]}/{c["stated"]}),{c["reach"]}/{c["stated"]}),"")',
+                      styles.number),
+            "middle": (f'=IF({on},ROUND({NORMAL_90}*{c["sigma"]},0),"")', styles.whole),
+            "below": (f'=IF({on},{_probability(minus_one, c["sigma"])},"")', styles.number),
+            "at": (f'=IF({on},{_probability(c["middle"], c["sigma"])},"")', styles.number),
+        }  # fmt: skip
+        for name, (formula, style) in formulas.items():
+            _formula(sheet, row, name, formula, style, values.get(name, ""))
+
+    def _values(self, key: Key) -> dict[str, Any]:
+        """The results of the formulas that people see, for viewers that don't calculate."""
+        if key not in self.figures.rows:
+            return {"stated": 0, "unbounded": 0, "bounded": 0, "share": 0}
+        row = self.figures.row(key)
+        event = self.figures.rows[key].event
+        return {
+            "stated": float(row["budget"]),
+            "unbounded": float(event.loss.unbounded),
+            "bounded": float(event.loss.bounded),
+            "share": row["share"],
+            "reach": float(reach(self.figures.config, key[0])),
+            "variance": row["sigma2"],
+            "moe": row["moe"],
+            "exact": row["moe_exact"],
+            "met": "yes" if int(row["moe"]) <= float(row["target"]) else "no",
+        }
+
+
+def _reach(tau: str) -> str:
+    zcdp = f'IF(mode="published",2*({tau}+1)^2,IF(mode="tight",{tau}^2,2*{tau}^2))'
+    return f'=IF(definition="zcdp",{zcdp},IF(mode="published",2*{tau}+2,2*{tau}))'
+
+
+def _probability(m: str, sigma: str) -> str:
+    """P(|X| ≤ m) of the discrete Gaussian: added up for small σ, else by Euler-Maclaurin as the program does."""
+    weights = f"EXP(-((ROW($1:$40)/{sigma})^2)/2)"
+    small = f"(1+2*SUMPRODUCT((ROW($1:$40)<={m})*{weights}))/(1+2*SUMPRODUCT({weights}))"
+    end = f"EXP(-(({m}/{sigma})^2)/2)/({sigma}*SQRT(2*PI()))"
+    large = f"2*NORMSDIST({m}/{sigma})-1+{end}*(1-{m}/(6*{sigma}^2))"
+    return f"IF({sigma}<3,{small},{large})"
+
+
+def _put(sheet: Worksheet, row: int, name: str, value: str | float, style: Any) -> None:  # noqa: ANN401
+    column = list(COLUMNS).index(name)
+    if isinstance(value, str):
+        sheet.write_string(row - 1, column, value, style)
+    else:
+        sheet.write_number(row - 1, column, value, style)
+
+
+def _formula(sheet: Worksheet, row: int, name: str, formula: str, style: Any, value: Any) -> None:  # noqa: ANN401
+    sheet.write_formula(row - 1, list(COLUMNS).index(name), formula, style, value)

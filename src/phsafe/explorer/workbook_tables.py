@@ -1,0 +1,98 @@
+"""The sheets “Tables” (every line of every table) and “Group” (what the noise makes of an average)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from phsafe.exact import text
+from phsafe.explorer import lines
+from phsafe.explorer.figures import Figures
+from phsafe.explorer.sums import laplace_quantile
+from phsafe.explorer.workbook_levels import HEAD_HEIGHT, Levels
+from phsafe.privacy.margins import Z
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook  # type: ignore[import-untyped]
+
+    from phsafe.explorer.workbook import Styles
+
+HEADS = ("Table", "Line", "Label", "Part", "Measured in", "Cells added", "Laplace quantile")
+
+
+def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> None:
+    """One row for each line (and each part of an average), one column for each level."""
+    sheet = book.add_worksheet("Tables")
+    sheet.write_string(0, 0, "90 % margin of error of every line", styles.title)
+    sheet.set_column(2, 2, 58)
+    sheet.set_column(3, 4, 13)
+    sheet.set_row(2, HEAD_HEIGHT)
+    sheet.set_column(6, 6, 10, None, {"hidden": True})
+    catalog = figures.config.catalog
+    for i, head in enumerate((*HEADS, *(f"{level.key}  {level.label}" for level in catalog.levels))):
+        sheet.write_string(2, i, head, styles.head)
+    sheet.set_column(len(HEADS), len(HEADS) + len(catalog.levels), 13)
+    sheet.freeze_panes(3, 3)
+    row = 3
+    for table in catalog.tables:
+        for m in lines.made(figures.config, table):
+            parts = [("count" if m.per is None else "numerator", m.count)]
+            parts += [] if m.per is None else [("denominator", m.per)]
+            for part, sum_ in parts:
+                label = "    " * m.line.indent + m.line.label
+                for i, word in enumerate((table.name, str(m.line.number), label, part, sum_.tabulation)):
+                    sheet.write_string(row, i, word, styles.text)
+                sheet.write_number(row, 5, sum_.cells, styles.whole)
+                sheet.write_number(row, 6, laplace_quantile(sum_.cells), styles.number)
+                for i, level in enumerate(catalog.levels):
+                    key = (sum_.tabulation, level.key)
+                    if key not in levels.rows:
+                        continue
+                    sigma, on = levels.cell(key, "sigma"), levels.cell(key, "stated")
+                    formula = f'=IF({on}>0,IF(definition="zcdp",{text(Z)}*SQRT($F{row + 1}),$G{row + 1})*{sigma},"")'
+                    value = figures.moe(sum_, level.key) if key in figures.rows else ""
+                    sheet.write_formula(row, len(HEADS) + i, formula, styles.number, value)
+                row += 1
+    sheet.protect()
+
+
+def group(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> None:
+    """Averages: the size of a group is typed in, and the delta method says what the noise makes of it."""
+    averages = [table for table in figures.config.catalog.tables if table.average is not None]
+    if not averages:
+        return
+    sheet = book.add_worksheet("Group")
+    sheet.set_column(0, 0, 52)
+    sheet.set_column(1, len(figures.config.catalog.levels), 14)
+    sheet.write_string(0, 0, "What the noise means for a group's average", styles.title)
+    inputs = (("People in the group", 1520.0), ("Households (or families) in the group", 648.0))
+    for row, (label, value) in enumerate(inputs, start=2):
+        sheet.write_string(row, 0, label, styles.text)
+        sheet.write_number(row, 1, value, styles.input)
+        sheet.data_validation(
+            row,
+            1,
+            row,
+            1,
+            {"validate": "decimal", "criteria": ">", "value": 0, "error_title": "Not possible"},
+        )
+    sheet.set_row(6, HEAD_HEIGHT)
+    sheet.write_string(4, 0, "Average", styles.text)
+    sheet.write_formula(4, 1, "=$B$3/$B$4", styles.number, inputs[0][1] / inputs[1][1])
+    sheet.write_string(6, 0, "MOE of the average (total line), delta method", styles.head)
+    for i, level in enumerate(figures.config.catalog.levels, start=1):
+        sheet.write_string(6, i, f"{level.key}  {level.label}", styles.head)
+    for row, table in enumerate(averages, start=7):
+        sheet.write_string(row, 0, f"{table.name}  {table.title}", styles.text)
+        total = lines.made(figures.config, table)[0]
+        assert total.per is not None
+        for i, level in enumerate(figures.config.catalog.levels, start=1):
+            keys = [(part.tabulation, level.key) for part in (total.count, total.per)]
+            if any(key not in levels.rows for key in keys):
+                continue
+            count, per = (levels.cell(key, "variance") for key in keys)
+            on = f"AND({levels.cell(keys[0], 'stated')}>0,{levels.cell(keys[1], 'stated')}>0)"
+            noise = f"{total.count.cells}*{count}+$B$5^2*{total.per.cells}*{per}"
+            known = all(key in figures.rows for key in keys)
+            moe = figures.group(table, level.key, inputs[0][1], inputs[1][1])["moe"] if known else ""
+            sheet.write_formula(row, i, f'=IF({on},{text(Z)}*SQRT({noise})/$B$4,"")', styles.number, moe)
+    sheet.protect()

@@ -1,0 +1,72 @@
+"""Where units are: plausible counties, tracts and blocks, filled in the order of the addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phsafe.schema import PUERTO_RICO
+from phsafe.synthesis.draws import AnyArray, Ints
+
+UNITS_PER_BLOCK = 24
+BLOCKS_PER_GROUP = 20
+GROUPS_PER_TRACT = 4
+TRACTS_PER_COUNTY = 50
+
+#: Census divisions and their states; the region of each division.
+DIVISIONS = {
+    "1": "09 23 25 33 44 50",
+    "2": "34 36 42",
+    "3": "17 18 26 39 55",
+    "4": "19 20 27 29 31 38 46",
+    "5": "10 11 12 13 24 37 45 51 54",
+    "6": "01 21 28 47",
+    "7": "05 22 40 48",
+    "8": "04 08 16 30 32 35 49 56",
+    "9": "02 06 15 41 53",
+}
+REGION_OF_DIVISION = {
+    "1": "1",
+    "2": "1",
+    "3": "2",
+    "4": "2",
+    "5": "3",
+    "6": "3",
+    "7": "3",
+    "8": "4",
+    "9": "4",
+}
+DIVISION_OF_STATE = {state: division for division, states in DIVISIONS.items() for state in states.split()}
+
+BLOCKS = tuple(
+    f"{group}{block:03d}" for group in range(1, GROUPS_PER_TRACT + 1) for block in range(BLOCKS_PER_GROUP)
+)
+BLOCK_GROUPS = tuple(str(group) for group in range(1, GROUPS_PER_TRACT + 1))
+TRACTS = tuple(f"{tract:04d}00" for tract in range(1, TRACTS_PER_COUNTY + 1))
+#: Counties have odd numbers; there are more than any state needs.
+COUNTIES = tuple(f"{county:03d}" for county in range(1, 1000, 2))
+NO_PLACE, NO_AREA = "99999", "9999"
+
+
+def division(state: str) -> str:
+    """The Census division; Puerto Rico is in none (0)."""
+    return "0" if state == PUERTO_RICO else DIVISION_OF_STATE[state]
+
+
+def region(state: str) -> str:
+    """The Census region; 9 for Puerto Rico."""
+    return "9" if state == PUERTO_RICO else REGION_OF_DIVISION[division(state)]
+
+
+def columns(position: Ints) -> dict[str, AnyArray]:
+    """Indices into the lists above, for units at these positions (from 0) in their state."""
+    block = position // UNITS_PER_BLOCK
+    group = block // BLOCKS_PER_GROUP
+    tract = group // GROUPS_PER_TRACT
+    county = tract // TRACTS_PER_COUNTY
+    return {
+        # A state of more than 500 counties' worth of units starts again at the first.
+        "TABBLKCOU": (county % len(COUNTIES)).astype(np.int16),
+        "TABTRACTCE": (tract % TRACTS_PER_COUNTY).astype(np.int8),
+        "TABBLK": (block % len(BLOCKS)).astype(np.int8),
+        "TABBLKGRPCE": (group % GROUPS_PER_TRACT).astype(np.int8),
+    }

@@ -1,0 +1,91 @@
+"""Made-up counts and releases for the tests of the estimates.
+
+Noise is numpy's, with a seed: here it has to have the right distribution and be the same in every run, not to
+protect anyone.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from phsafe import grid
+from phsafe.config import Config
+from phsafe.counting import Settings, count
+from phsafe.privacy.mechanism import DISTRIBUTIONS, expected_noise
+from phsafe.synthesis import synth
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def _make_config(states=("15", "44", "56"), **changes) -> Config:
+    """The 2020 parameters for a few states; `drop` names tabulations, levels, or pairs of them to leave out."""
+    document = json.loads((EXAMPLES / ("pr.json" if states == ("72",) else "us.json")).read_text())
+    document["state_filter"] = list(states)
+    drop = changes.pop("drop", ())
+    for name, levels in document["privacy_budget"].items():
+        for level in levels:
+            if name in drop or level in drop or (name, level) in drop:
+                levels[level] = 0
+    if changes.get("privacy_defn") == "puredp":
+        for levels in document["privacy_budget"].values():
+            levels.update({level: budget**0.5 for level, budget in levels.items()})
+    return Config.load(document | changes)
+
+
+def _noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[str, pl.DataFrame]:
+    """The frames of a release: counts with noise of `scale` times the standard deviation that they state."""
+    rng = np.random.default_rng(seed)
+    frames = defaultdict(list)
+    for m in config.measurements():
+        noise = expected_noise(config, m)
+        truth = counts[m.tabulation.name, m.level.key]
+        if config.privacy == "zcdp":
+            error = np.rint(rng.normal(0, scale * noise.scale, truth.shape))
+        else:
+            q = 1 - np.exp(-1 / noise.scale / max(scale, 1e-9))
+            error = rng.geometric(q, truth.shape) - rng.geometric(q, truth.shape)
+        rows = grid.level_rows(config, m.tabulation, m.level)
+        frame = pl.DataFrame(rows, schema=list(grid.KEYS), orient="row").with_columns(
+            COUNT=pl.Series(truth + error.astype(np.int64)),
+            NOISE_DISTRIBUTION=pl.lit(DISTRIBUTIONS[config.privacy]),
+            VARIANCE=pl.lit(noise.variance),
+        )
+        frames[m.tabulation.name].append(frame)
+    return {name: grid.in_file_order(config, pl.concat(parts)) for name, parts in frames.items()}
+
+
+@pytest.fixture(scope="session")
+def counts(tmp_path_factory):
+    """Exact counts of a made-up population, by config; records are made once for each set of states."""
+    made = {}
+
+    def exact(of: Config):
+        if of.states not in made:
+            folder = tmp_path_factory.mktemp("records") / "data"
+            made[of.states] = synth(folder, 12_000, of.states, seed=3)
+        return count(of, made[of.states], Settings(skip_validation=True))
+
+    return exact
+
+
+@pytest.fixture(scope="session")
+def make_config():
+    """The function that makes configs."""
+    return _make_config
+
+
+@pytest.fixture(scope="session")
+def noisy():
+    """The function that makes the frames of a release."""
+    return _noisy
+
+
+@pytest.fixture(scope="session")
+def few(counts):
+    """A config of three small states, and its exact counts."""
+    config = _make_config()
+    return config, counts(config)

@@ -1,0 +1,118 @@
+"""Make the two small public tables that the explorer ships with: `python tests/explorer/make_public_tables.py DATA`.
+
+DATA is a folder that `phsafe synth` made with a million households (`phsafe synth DATA --households 1000000`).
+Nothing here touches anybody's records: the microdata is made up, and the group sizes are published figures.
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from phsafe.conditions import Where
+from phsafe.schema import STATES
+from phsafe.spec import Tabulation
+from phsafe.tables import CENSUS_2020
+
+HERE = Path("src/phsafe/explorer")
+PROFILES = Path("src/phsafe/synthesis/state_profiles.csv")
+MOST = 20
+SHARES = dict(
+    zip(
+        "ABCDEFGHI",
+        ("WHITE", "BLACK", "AIAN", "ASIAN", "NHPI", "SOR", "TWO_UP", "HISPANIC", "WHITE_NOT_HISPANIC"),
+        strict=True,
+    )
+)
+
+
+def truncation(data: Path) -> dict[str, object]:
+    persons = pl.scan_parquet(data / "persons/*.parquet")
+    units = pl.scan_parquet(data / "units/*.parquet")
+    shares = {t.name: dropped(t, persons, units) for t in CENSUS_2020.tabulations if t.counts_persons}
+    return {
+        "source": "one million made-up households of the 50 states and DC (phsafe synth, seed 0), "
+        "drawn to the shares of the American Community Survey 2024",
+        "shares": shares,
+    }
+
+
+def dropped(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> dict[str, float]:
+    """Threshold → the share, in percent, of the people of a universe who stand beyond it in their household."""
+    people = restricted(persons, tabulation.persons)
+    homes = restricted(units.filter(RTYPE=2), tabulation.units)
+    sizes = (
+        people.join(homes.select("MAFID"), on="MAFID").group_by("MAFID").len().collect()["len"].cast(pl.Int64)
+    )
+    total = sizes.sum()
+    return {str(tau): round(100 * (sizes - tau).clip(0).sum() / total, 5) for tau in range(1, MOST + 1)}
+
+
+def universes(data: Path) -> dict[str, dict[str, float]]:
+    """Table → its total line's people (and units) as shares of all people in households (and of all households)."""
+    persons = pl.scan_parquet(data / "persons/*.parquet")
+    units = pl.scan_parquet(data / "units/*.parquet").filter(RTYPE=2)
+    measured = {t.name: size(t, persons, units) for t in CENSUS_2020.tabulations}
+    everybody, homes = measured["PH1_num"], measured["PH1_denom"]
+    shares = {}
+    for table in CENSUS_2020.tables:
+        if table.average is None:
+            shares[table.name] = {
+                "people": round(measured[table.tabulations[0].name] / everybody, 4),
+                "units": 1.0,
+            }
+        else:
+            outputs = {o.name: CENSUS_2020.measured(o).name for o in (*table.derived, *table.tabulations)}
+            people, per = outputs[table.average.numerator], outputs[table.average.denominator]
+            shares[table.name] = {
+                "people": round(measured[people] / everybody, 4),
+                "units": round(measured[per] / homes, 4),
+            }
+    return shares
+
+
+def size(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> int:
+    rows = restricted(units, tabulation.units)
+    if tabulation.persons is not None:
+        rows = restricted(persons, tabulation.persons).join(rows.select("MAFID"), on="MAFID")
+    return rows.select(pl.len()).collect().item()
+
+
+def restricted(frame: pl.LazyFrame, condition: Where) -> pl.LazyFrame:
+    for name, codes in condition.terms:
+        frame = frame.filter(pl.col(name).is_in(list(codes)))
+    return frame
+
+
+def groups() -> list[tuple[str, str, int, int]]:
+    """(region, iteration, households, people in them), to three significant digits."""
+    rows: list[tuple[str, str, float, float]] = []
+    for profile in csv.DictReader(PROFILES.read_text(encoding="utf-8").splitlines()):
+        households, size = float(profile["HOUSEHOLDS_ACS"]), float(profile["PERSONS_PER_HOUSEHOLD"])
+        rows.append((profile["STATE"], "*", households, households * size))
+        for code, name in SHARES.items():
+            column = f"HH_{name}" if code in "HI" else f"HHRACE_{name}"
+            count = households * float(profile[column]) / 100
+            rows.append((profile["STATE"], code, count, count * size))
+    nation = {
+        code: [sum(row[i] for row in rows if row[1] == code) for i in (2, 3)] for code in ("*", *SHARES)
+    }
+    rows = [("1", code, *sums) for code, sums in nation.items()] + rows
+    rows.append(("72", "*", 1_200_000, 3_285_874))
+    rows.append(("72", "H", 0.989 * 1_200_000, 0.989 * 3_285_874))
+    return [(r, c, rounded(h), rounded(p)) for r, c, h, p in rows if r in STATES or r == "1"]
+
+
+def rounded(value: float) -> int:
+    return int(float(f"{value:.3g}"))
+
+
+if __name__ == "__main__":
+    table = {**truncation(Path(sys.argv[1])), "universes": universes(Path(sys.argv[1]))}
+    (HERE / "truncation.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    with (HERE / "groups.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("REGION_ID", "ITERATION_CODE", "HOUSEHOLDS", "PEOPLE"))
+        writer.writerows(groups())
