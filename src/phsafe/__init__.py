@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
     from phsafe.folder import Release
+    from phsafe.microdata import pums
     from phsafe.synthesis import synth
     from phsafe.tables import CENSUS_2020
 
@@ -32,6 +33,7 @@ _HOMES = {
     "audit": "phsafe.auditing",
     "budget": "phsafe.budgets",
     "estimate": "phsafe.estimation",
+    "pums": "phsafe.microdata",
     "release": "phsafe.api",
     "synth": "phsafe.synthesis",
     "tabulate": "phsafe.api",
@@ -49,6 +51,7 @@ __all__ = [
     "audit",
     "budget",
     "estimate",
+    "pums",
     "release",
     "synth",
     "tabulate",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from phsafe.cli.audit import audit
@@ -10,6 +12,7 @@ from phsafe.cli.demo import demo
 from phsafe.cli.estimate import estimate
 from phsafe.cli.explore import explore
 from phsafe.cli.ledger import app as ledger
+from phsafe.cli.pums import pums
 from phsafe.cli.release import check, release
 from phsafe.cli.solve import solve
 from phsafe.cli.synth import synth
@@ -27,8 +30,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-COMMANDS = {
-    "Start here": (demo, synth),
+COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Start here": (demo, synth, pums),
     "With confidential data": (validate, tabulate, release),
     "After a release (public)": (check, estimate),
     "Choose parameters (no data needed)": (budget, solve, explore, workbook, audit),
