@@ -1,4 +1,4 @@
-"""The real 2018 person files of three states: against a plain count, against households worked out by hand, to the end."""
+"""The real 2018 person files of three states: a plain count, households worked out by hand, and every step after."""
 
 import csv
 import io

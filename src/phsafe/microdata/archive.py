@@ -105,8 +105,8 @@ def _of(path: Path) -> list[CsvFile]:
 
 
 def _wanted(info: zipfile.ZipInfo) -> bool:
-    """CSV files, but not the hidden ones that some systems add."""
-    return info.filename.lower().endswith(".csv") and not Path(info.filename).name.startswith(".")
+    """CSV files, but not the companions that macOS adds."""
+    return info.filename.lower().endswith(".csv") and not info.filename.rpartition("/")[2].startswith("._")
 
 
 def _member(path: Path, info: zipfile.ZipInfo) -> IO[bytes]:

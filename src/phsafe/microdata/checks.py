@@ -19,14 +19,20 @@ SPANS = (1, 5)
 MAX_WEIGHT = 9_999
 #: As many addresses as MAFIDs can tell apart.
 MAX_UNITS = len(UNITS["MAFID"].codes)
-_PERSON_COLUMNS = {"age": "QAGE", "hispanic": "CENHISP", "race": "CENRACE", "relation": "RELSHIP"}
-_UNIT_COLUMNS = ("RTYPE", "FINAL_POP", "NPF", "HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
-#: What the values of a census column come from, for people who look into the files.
-_ORIGINS = {
-    "QAGE": "AGEP", "CENHISP": "HISP", "CENRACE": "the race flags (RACWHT and so on)", "RELSHIP": "RELSHIPP or RELP",
-    "RTYPE": "TYPEHUGQ or TYPE", "FINAL_POP": "NP",
-    "HHSPAN": "the householder's HISP", "HHRACE": "the householder's race flags",
-}  # fmt: skip
+#: Columns of the mapped tables → what they must be in the census's layout, and what they come from in the files.
+PEOPLE = {
+    "age": (PERSONS["QAGE"], "AGEP"),
+    "hispanic": (PERSONS["CENHISP"], "HISP"),
+    "race": (PERSONS["CENRACE"], "the race flags"),
+    "relation": (PERSONS["RELSHIP"], "RELSHIPP or RELP"),
+}
+HOMES = {
+    "RTYPE": (UNITS["RTYPE"], "TYPEHUGQ or TYPE"),
+    "FINAL_POP": (UNITS["FINAL_POP"], "NP"),
+    "HHSPAN": (UNITS["HHSPAN"], "the householder's HISP"),
+    "HHRACE": (UNITS["HHRACE"], "the householder's race flags"),
+    **{name: (UNITS[name], name) for name in ("NPF", "TEN", "HHT", "HHT2", "CPLT")},
+}
 
 
 def check_files(staged: Sequence[Staged], *, expand: bool) -> None:
@@ -116,52 +122,52 @@ def _keys(database: duckdb.DuckDBPyConnection, with_housing: bool) -> Iterator[s
         ("people", "state, serial, number", "persons"),
         ("homes", "state, serial", "housing records"),
     ):
-        number = _count(database, f"(SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1)", "true")  # noqa: S608
-        if number:
-            yield f"{number:,} {what} stand more than once; was a file named twice?"
+        twice = f"(SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1)"  # noqa: S608
+        yield from _say(
+            database, twice, "true", f"{what} that stand more than once: {{}}; was a file named twice?"
+        )
     if with_housing:
-        number = _count(database, "people ANTI JOIN homes USING (state, serial)", "true")
-        if number:
-            yield f"{number:,} persons have no housing record; were the files made at different times?"
-        number = _count(database, "homes", "people IS DISTINCT FROM persons")
-        if number:
-            yield f"{number:,} units have another number of persons (NP) than there are person records"
-    number = _count(database, "homes", "occupied AND householders <> 1")
-    if number:
-        yield f"{number:,} occupied housing units have no householder, or several"
+        yield from _say(
+            database, "people ANTI JOIN homes USING (state, serial)", "true",
+            "persons without a housing record: {}; are the files of one and the same survey?",
+        )  # fmt: skip
+        yield from _say(
+            database, "homes", "people IS DISTINCT FROM persons",
+            "units whose number of persons (NP) is not the number of their person records: {}",
+        )  # fmt: skip
+    yield from _say(
+        database, "homes", "occupied AND householders <> 1",
+        "occupied housing units with no householder, or with several: {}",
+    )  # fmt: skip
 
 
 def _values(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    columns = [("people", name, PERSONS[column]) for name, column in _PERSON_COLUMNS.items()]
-    columns += [("homes", name, UNITS[name]) for name in _UNIT_COLUMNS]
-    for table, name, column in columns:
-        number = _count(database, table, f"({_in_domain(name, column)}) IS NOT TRUE")
-        if number:
-            origin = _ORIGINS.get(column.name, column.name)
-            yield f"{number:,} {table} have no valid value of {origin} (for {column.name})"
-    number = _count(database, "people", "sex IS NULL")
-    if number:
-        yield f"{number:,} people have no valid value of SEX"
+    for table, what, columns in (("people", "persons", PEOPLE), ("homes", "units", HOMES)):
+        for name, (column, origin) in columns.items():
+            sentence = f"{what} without a valid value of {origin}, for {column.name}: {{}}"
+            yield from _say(database, table, f"({_in_domain(name, column)}) IS NOT TRUE", sentence)
+    yield from _say(database, "people", "sex IS NULL", "persons without a valid value of SEX: {}")
 
 
 def _weights(database: duckdb.DuckDBPyConnection, expand: bool) -> Iterator[str]:
     if not expand:
         return
-    number = _count(database, "homes", f"(weight BETWEEN 1 AND {MAX_WEIGHT}) IS NOT TRUE")
-    if number:
-        yield (
-            f"{number:,} units have a weight of zero, or none from 1 to {MAX_WEIGHT:,}, so --expand can't repeat them; "
-            "repair the files, or convert without --expand"
-        )
-        return
+    said = [*_say(
+        database, "homes", f"(weight BETWEEN 1 AND {MAX_WEIGHT}) IS NOT TRUE",
+        f"units with a weight of zero, or with none from 1 to {MAX_WEIGHT:,}: {{}}; --expand can't repeat them, "
+        "so repair the files or convert without it",
+    )]  # fmt: skip
+    yield from said
     (units,) = database.execute("SELECT sum(weight) FROM homes").fetchone() or (0,)
-    if units > MAX_UNITS:
+    if not said and units > MAX_UNITS:
         yield f"expected at most {MAX_UNITS:,} units after --expand, got {units:,}; convert fewer states at once"
 
 
-def _count(database: duckdb.DuckDBPyConnection, table: str, condition: str) -> int:
+def _say(database: duckdb.DuckDBPyConnection, table: str, condition: str, sentence: str) -> Iterator[str]:
+    """A sentence with the number of rows for which a condition holds, if there are any."""
     row = database.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()  # noqa: S608
-    return int(row[0]) if row else 0
+    if row and row[0]:
+        yield sentence.format(f"{row[0]:,}")
 
 
 def _in_domain(name: str, column: Column) -> str:

@@ -85,13 +85,36 @@ def members() -> str:
         FROM people GROUP BY state, serial"""  # noqa: S608
 
 
+#: NPF, HHT, HHT2 and CPLT from the members.
+_DERIVED = """
+    CASE WHEN occupied AND members.family > 1 THEN members.family ELSE 0 END AS NPF,
+    CASE WHEN NOT occupied THEN '0'
+        WHEN members.couple IN ('1', '2') THEN '1'
+        WHEN members.family > 1 THEN if(heads.sex = 2, '3', '2')
+        WHEN members.people = 1 THEN if(heads.sex = 2, '6', '4')
+        ELSE if(heads.sex = 2, '7', '5') END AS HHT,
+    CASE WHEN NOT occupied THEN '00'
+        WHEN members.couple IN ('1', '2') THEN if(members.own_minor, '01', '02')
+        WHEN members.couple IN ('3', '4') THEN if(members.own_minor, '03', '04')
+        WHEN members.people = 1 THEN if(heads.sex = 2, '05', '09')
+        WHEN members.own_minor THEN if(heads.sex = 2, '06', '10')
+        WHEN members.family > 1 THEN if(heads.sex = 2, '07', '11')
+        ELSE if(heads.sex = 2, '08', '12') END AS HHT2,
+    CASE WHEN occupied THEN members.couple ELSE '0' END AS CPLT"""
+#: The same from a housing file of 2019 or later; a blank is "not in universe", but of CPLT also "no couple".
+_GIVEN = """
+    CASE WHEN npf IS NULL THEN 0 ELSE whole(npf) END AS NPF,
+    CASE WHEN hht IS NULL THEN '0' ELSE padded(hht, 1) END AS HHT,
+    CASE WHEN hht2 IS NULL THEN '00' ELSE padded(hht2, 2) END AS HHT2,
+    CASE WHEN cplt IS NOT NULL THEN padded(cplt, 1) WHEN occupied THEN '5' ELSE '0' END AS CPLT"""
+
+
 def homes(columns: Collection[str], *, with_housing: bool, from_members: bool) -> str:
     """Units: from the housing files where there are any, else from the persons alone.
 
     `from_members` derives NPF, HHT, HHT2 and CPLT from the members, rather than taking them from the housing file.
     """
-    occupied = "(NOT quarters AND members.people > 0)"
-    codes = _derived(occupied) if from_members else _given(occupied)
+    codes = _DERIVED if from_members else _GIVEN
     home_weight = "whole(housing.weight)" if with_housing and "weight" in columns else "heads.weight"
     given = f"""
         SELECT padded(state, 2) AS state, serial, whole(people) AS people,
@@ -103,45 +126,17 @@ def homes(columns: Collection[str], *, with_housing: bool, from_members: bool) -
         WITH housing AS ({given if with_housing else known})
         SELECT housing.state, housing.serial, quarters, housing.people,
             coalesce(members.people, 0) AS persons, coalesce(members.householders, 0) AS householders,
-            {occupied} AS occupied,
+            NOT quarters AND persons > 0 AS occupied,
             CASE WHEN quarters THEN 4 WHEN NOT quarters THEN 2 END AS RTYPE,
             housing.people AS FINAL_POP,
-            CASE WHEN {occupied} THEN heads.hispanic ELSE 0 END AS HHSPAN,
-            CASE WHEN {occupied} THEN heads.race ELSE '00' END AS HHRACE,
+            CASE WHEN occupied THEN heads.hispanic ELSE 0 END AS HHSPAN,
+            CASE WHEN occupied THEN heads.race ELSE '00' END AS HHRACE,
             CASE WHEN tenure IS NULL THEN '0' ELSE padded(tenure, 1) END AS TEN,
             {codes},
             CASE WHEN quarters THEN members.weight ELSE {home_weight} END AS weight
         FROM housing
         LEFT JOIN members USING (state, serial)
         LEFT JOIN (SELECT DISTINCT ON (state, serial) * FROM heads) AS heads USING (state, serial)"""  # noqa: S608
-
-
-def _derived(occupied: str) -> str:
-    married, couple = "members.couple IN ('1', '2')", "members.couple <> '5'"
-    female, relatives, alone = "heads.sex = 2", "members.family > 1", "members.people = 1"
-    without_couple = " ".join(
-        f"WHEN {condition} THEN if({female}, '{woman}', '{man}')"
-        for condition, woman, man in (
-            (alone, "05", "09"), ("members.own_minor", "06", "10"), (relatives, "07", "11"), ("true", "08", "12"),
-        )
-    )  # fmt: skip
-    return f"""
-        CASE WHEN {occupied} AND {relatives} THEN members.family ELSE 0 END AS NPF,
-        CASE WHEN NOT {occupied} THEN '0' WHEN {married} THEN '1' WHEN {relatives} THEN if({female}, '3', '2')
-            WHEN {alone} THEN if({female}, '6', '4') ELSE if({female}, '7', '5') END AS HHT,
-        CASE WHEN NOT {occupied} THEN '00'
-            WHEN {married} THEN if(members.own_minor, '01', '02')
-            WHEN {couple} THEN if(members.own_minor, '03', '04')
-            {without_couple} END AS HHT2,
-        CASE WHEN {occupied} THEN members.couple ELSE '0' END AS CPLT"""
-
-
-def _given(occupied: str) -> str:
-    return f"""
-        CASE WHEN npf IS NULL THEN 0 ELSE whole(npf) END AS NPF,
-        CASE WHEN hht IS NULL THEN '0' ELSE padded(hht, 1) END AS HHT,
-        CASE WHEN hht2 IS NULL THEN '00' ELSE padded(hht2, 2) END AS HHT2,
-        CASE WHEN cplt IS NOT NULL THEN padded(cplt, 1) WHEN {occupied} THEN '5' ELSE '0' END AS CPLT"""
 
 
 #: Each home's number of copies and its first MAFID: addresses in order of state and serial number.

@@ -73,15 +73,19 @@ def _write(
     wanted = list(columns.values())
     schema = pa.schema([(here, pa.string()) for here in columns])
     with file.open() as stream, pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        records = 0
         try:
             for batch in _batches(_Counted(stream, tell), names, wanted):
                 writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+                records += batch.num_rows
         except pa.ArrowInvalid:
             # Arrow's own words quote the line.
             raise DataError(
                 f"{file.name}: expected CSV in UTF-8 with as many values in every line as the header has names, "
-                "and a record at least; got something else"
+                "got something else"
             ) from None
+        if not records:
+            raise DataError(f"{file.name}: expected records below the header, got none")
 
 
 def _batches(stream: io.RawIOBase, names: Sequence[str], wanted: Sequence[str]) -> pa_csv.CSVStreamingReader:
