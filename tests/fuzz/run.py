@@ -1,48 +1,54 @@
-"""Throw damaged inputs at the commands: `python tests/fuzz/run.py --cases 10000 [--seed S]`.
+"""Throw damaged inputs at the commands: `python tests/fuzz/run.py --cases 10000 [--seed S] [--first N]`.
 
-Each case damages a config, a data folder or a release (random bytes, changed CSV, Parquet or JSON) and runs a
-command on it, in this process. It must end with 0 or 1, in words of ours, in time, and leave nothing behind.
+Each case damages a config, a data folder or a release and runs one command on it. The command must end with 0 or 1,
+in words of ours, in time; leave nothing behind (beside its input, in the temporary folder, where it was started);
+and show neither a value planted in the data nor a key. Most cases use a config of one tabulation: what is refused is
+refused alike, and compiling the others is what takes time.
+
+Cases run in a child, forked with everything imported and watched from outside: a crash or a hang is a fault too.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
+import importlib
 import io
 import json
+import os
 import random
+import re
+import select
 import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import polars as pl
+from damage import MARKER, damage_bytes, damage_csv, damage_json, damage_parquet
 
 from phsafe.cli import main as phsafe
 
 ROOT = Path(__file__).resolve().parents[2]
+SMALL = ROOT / "tests" / "data" / "small"
 NAMES = ("persons", "units", "geo")
 #: A case that takes longer than this has hung.
 SECONDS = 120
-ODD = [
-    "",
-    "NaN",
-    "-1",
-    "1e999",
-    "999999999999999999999",
-    "'",
-    '"',
-    ";--",
-    "\0",
-    "é",
-    "x" * 500,
-    "01",
-    " 1",
-    "null",
-]
+#: Cases that one child runs.
+BATCH = 200
+#: What commands import when they need it.
+PARTS = (
+    "phsafe.releasing",
+    "phsafe.tabulation",
+    "phsafe.validation.report",
+    "phsafe.estimation",
+    "phsafe.budgets",
+)
+KEY = re.compile(r"(?<!\d)[1-8]\d{8}(?!\d)")
 
 
 def command(*words: object) -> tuple[int, str]:
@@ -57,180 +63,188 @@ def command(*words: object) -> tuple[int, str]:
     return 0, said.getvalue()
 
 
-def damage_bytes(rng: random.Random, content: bytes) -> bytes:
-    """Some bytes changed, cut out, put in, or everything random."""
-    kind = rng.randrange(5)
-    if kind == 0:
-        return rng.randbytes(rng.randrange(2000))
-    if kind == 1:
-        return content[: rng.randrange(len(content) + 1)]
-    changed = bytearray(content)
-    for _ in range(rng.choice([1, 1, 2, 10])):
-        place = rng.randrange(len(changed) or 1)
-        changed[place : place + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
-    return bytes(changed)
-
-
-def damage_csv(rng: random.Random, text: str) -> str:
-    """Fields replaced, rows repeated or dropped, columns renamed or shuffled."""
-    rows = [line.split(",") for line in text.splitlines()]
-    for _ in range(rng.choice([1, 2, 5])):
-        row = rows[rng.choice([0, rng.randrange(len(rows))])]
-        kind = rng.randrange(5)
-        if kind == 0:
-            row[rng.randrange(len(row))] = rng.choice(ODD)
-        elif kind == 1:
-            row.append(rng.choice(ODD))
-        elif kind == 2 and len(row) > 1:
-            row.pop(rng.randrange(len(row)))
-        elif kind == 3:
-            rows.append(list(rng.choice(rows)))
-        else:
-            rng.shuffle(row)
-    return rng.choice(["\n", "\r\n"]).join(",".join(row) for row in rows)
-
-
-def damage_json(rng: random.Random, document: object, depth: int = 0) -> object:
-    """A value somewhere replaced, a key dropped or added."""
-    if isinstance(document, dict) and document and rng.random() < 0.9 - 0.1 * depth:
-        changed = dict(document)
-        key = rng.choice(list(changed))
-        kind = rng.randrange(6)
-        if kind == 0:
-            del changed[key]
-        elif kind == 1:
-            changed[rng.choice(ODD)] = rng.choice(ODD)
-        else:
-            changed[key] = damage_json(rng, changed[key], depth + 1)
-        return changed
-    return rng.choice(
-        [*ODD, None, [], {}, [[[]]], -1, 0, 1e-300, 10**400, True, ["01", "01"], {"usa_*": 1}, 0.1]
-    )
-
-
-def damage_parquet(rng: random.Random, file: Path) -> None:
-    """A column of another type, with nulls, renamed or missing; or other bytes."""
-    frame = pl.read_parquet(file)
-    name = rng.choice(frame.columns)
-    kind = rng.randrange(6)
-    if kind == 0:
-        frame = frame.drop(name)
-    elif kind == 1:
-        kinds = [pl.Int64, pl.Float64, pl.String, pl.Boolean, pl.Date, pl.UInt8]
-        frame = frame.with_columns(pl.col(name).cast(rng.choice(kinds), strict=False))
-    elif kind == 2:
-        frame = frame.with_columns(
-            pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(name).alias(name)
-        )
-    elif kind == 3:
-        frame = frame.rename({name: rng.choice(["", "x", "é", name.lower()]) or "_"})
-    elif kind == 4:
-        frame = frame.head(0)
-    frame.write_parquet(file)
-    if kind == 5:
-        file.write_bytes(damage_bytes(rng, file.read_bytes()))
-
-
 class Bench:
-    """The inputs to damage, and a folder in which each case has a room of its own."""
+    """The inputs to damage, and a room for one case at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.config = ROOT / "examples" / "us.json"
-        self.small = ROOT / "tests" / "data" / "small"
-        self.parquet = folder / "parquet"
+        self.folder, self.room = folder, folder / "room"
+        self.parquet, self.released = folder / "parquet", folder / "released"
+        self.elsewhere = [folder / "tmp", folder / "cwd"]
+        self.full = ROOT / "examples" / "us.json"
+        self.slim = sorted(folder.glob("*.json"))
+
+    def prepare(self) -> None:
+        """Make the inputs: Parquet files, a config for each tabulation, and a release."""
+        import polars as pl
+
         self.parquet.mkdir()
         for name in NAMES:
-            frame = pl.read_csv(self.small / f"{name}.csv", infer_schema=False)
+            frame = pl.read_csv(SMALL / f"{name}.csv", infer_schema=False)
             frame.with_columns(pl.col("MAFID", "RTYPE").cast(pl.Int32)).write_parquet(
                 self.parquet / f"{name}.parquet"
             )
-        self.release = folder / "release"
-        code, said = command("release", self.config, self.small, self.release, "--ledger", folder / "ledger")
+        document = json.loads(self.full.read_text())
+        for one, levels in document["privacy_budget"].items():
+            budgets = {name: dict.fromkeys(zero, 0) for name, zero in document["privacy_budget"].items()} | {
+                one: levels
+            }
+            slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
+            (self.folder / f"{one}.json").write_text(json.dumps(slim))
+        ledger = self.folder / "ledger"
+        code, said = command(
+            "release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger
+        )
         assert code == 0, said
 
-    def case(self, rng: random.Random) -> str | None:
-        """One damaged input and one command; what went wrong, if anything."""
-        room = Path(tempfile.mkdtemp(dir=self.folder))
+    def case(self, rng: random.Random) -> str:
+        """One damaged input and one command; what went wrong, or nothing."""
+        self._tidy()
+        self.room.mkdir()
         try:
-            return self._in(room, rng)
+            kind = rng.choice(["json", "csv", "bytes", "parquet", "release"])
+            words = getattr(self, kind if kind in ("json", "release") else "data")(rng, kind)
+            before = {path.name for path in self.room.iterdir()}
+            code, said = command(*words)
+            left = {path.name for path in self.room.iterdir()} - before - {"ledger", "ledger.key"}
+            left ^= {"out"} if code == 0 and self.room / "out" in words else set()
+            left |= {path.name for place in self.elsewhere for path in place.iterdir()}
+            where = f"{words[0]}, {kind}"
+            if code not in (0, 1):
+                return f"{where}: ended with {code}"
+            if "Traceback" in said or "internal fault" in said:
+                return f"{where}: {said.strip().splitlines()[-1]}"
+            if code and not said.strip():
+                return f"{where}: refused without a word"
+            if kind not in ("json", "release") and (MARKER in said or KEY.search(said)):
+                return f"{where}: showed a value or a key of a record"
+            return f"{where}: left {sorted(left)} behind" if left else ""
         finally:
-            shutil.rmtree(room)
+            self._tidy()
 
-    def _in(self, room: Path, rng: random.Random) -> str | None:
-        kind = rng.choice(["config", "csv", "csv", "bytes", "parquet", "release"])
-        words: list[object]
-        if kind == "config":
-            file = room / "config.json"
-            if rng.random() < 0.3:
-                file.write_bytes(damage_bytes(rng, self.config.read_bytes()))
-            else:
-                file.write_text(json.dumps(damage_json(rng, json.loads(self.config.read_text()))))
-            words = rng.choice(
-                [["budget", file], ["budget", file, "--json"], ["tabulate", file, self.small, room / "out"]]
-            )
-        elif kind == "release":
-            copy = room / "release"
-            shutil.copytree(self.release, copy)
-            file = rng.choice(sorted(path for path in copy.rglob("*") if path.is_file()))
+    def _tidy(self) -> None:
+        for place in (self.room, *self.elsewhere):
+            shutil.rmtree(place, ignore_errors=True)
+        for place in self.elsewhere:
+            place.mkdir()
+        os.chdir(self.elsewhere[-1])
+
+    def config(self, rng: random.Random) -> Path:
+        """A good config: one tabulation, at times all of them."""
+        return self.full if rng.random() < 0.03 else rng.choice(self.slim)
+
+    def json(self, rng: random.Random, _: str) -> list[object]:
+        """A damaged config."""
+        file = self.room / "config.json"
+        file.write_bytes(damage_json(rng, self.config(rng).read_bytes()))
+        return rng.choice(
+            [["budget", file], ["budget", file, "--json"], ["validate", file, SMALL],
+             ["tabulate", file, SMALL, self.room / "out"]]
+        )  # fmt: skip
+
+    def release(self, rng: random.Random, _: str) -> list[object]:
+        """A damaged release."""
+        copy = self.room / "release"
+        shutil.copytree(self.released, copy)
+        file = rng.choice(sorted(path for path in copy.rglob("*") if path.is_file()))
+        damage = damage_json if file.suffix == ".json" else damage_bytes
+        file.write_bytes(damage(rng, file.read_bytes()))
+        return rng.choice([["check", copy], ["estimate", copy, self.room / "out"]])
+
+    def data(self, rng: random.Random, kind: str) -> list[object]:
+        """A damaged data folder."""
+        data, name = self.room / "data", rng.choice(NAMES)
+        data.mkdir()
+        source, ending = (self.parquet, "parquet") if kind == "parquet" else (SMALL, "csv")
+        for one in NAMES:
+            shutil.copy(source / f"{one}.{ending}", data)
+        file = data / f"{name}.{ending}"
+        if kind == "parquet":
+            damage_parquet(rng, file)
+        elif kind == "bytes":
             file.write_bytes(damage_bytes(rng, file.read_bytes()))
-            words = rng.choice([["check", copy], ["estimate", copy, room / "out"]])
         else:
-            data = room / "data"
-            shutil.copytree(self.parquet if kind == "parquet" else self.small, data)
-            name = rng.choice(NAMES)
-            file = data / f"{name}.{'parquet' if kind == 'parquet' else 'csv'}"
-            if kind == "parquet":
-                damage_parquet(rng, file)
-            elif kind == "bytes":
-                file.write_bytes(damage_bytes(rng, file.read_bytes()))
-            else:
-                file.write_text(damage_csv(rng, file.read_text()), newline="")
-            words = rng.choice(
-                [["validate", self.config, data], ["tabulate", self.config, data, room / "out"],
-                 ["release", self.config, data, room / "out", "--ledger", room / "ledger"]]
-            )  # fmt: skip
-        before = {path.name for path in room.iterdir()}
-        code, said = command(*words)
-        left = {path.name for path in room.iterdir()} - before - {"ledger", "ledger.key"}
-        if code not in (0, 1):
-            return f"{words[0]} ended with {code}"
-        if "Traceback" in said or "internal fault" in said:
-            return f"{words[0]}, {kind}: {said.strip().splitlines()[-1]}"
-        if left != ({"out"} if code == 0 and room / "out" in words else set()):
-            return f"{words[0]}, {kind}: left {sorted(left)} behind"
-        return None
+            file.write_text(damage_csv(rng, file.read_text()), newline="")
+        config, out = self.config(rng), self.room / "out"
+        return rng.choice(
+            [["validate", config, data], ["validate", config, data, "--json"], ["tabulate", config, data, out],
+             ["release", config, data, out, "--ledger", self.room / "ledger"]]
+        )  # fmt: skip
 
 
-def fuzz(cases: int, seed: int) -> Counter[str]:
-    """Run the cases; every kind of fault with how often it came, and the first case of it."""
+def fuzz(numbers: range, seed: int) -> Counter[str]:
+    """Run the cases; every kind of fault with how often it came."""
+    for heavy in ("duckdb", "ibis.backends.duckdb", "opendp.prelude", "phsafe.cli.app", *PARTS):
+        importlib.import_module(heavy)
     faults: Counter[str] = Counter()
-    signal.signal(signal.SIGALRM, _hung)
+    start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
-        start = time.monotonic()
-        for number in range(cases):
-            signal.alarm(SECONDS)
-            fault = bench.case(random.Random(f"{seed}:{number}"))
-            signal.alarm(0)
-            if fault:
-                faults[fault] += 1
-                print(f"case {seed}:{number}: {fault}", flush=True)
-            if number % 500 == 499:
-                print(
-                    f"{number + 1} cases, {time.monotonic() - start:.0f} s, {faults.total()} faults",
-                    flush=True,
-                )
+        place = Path(folder)
+        # In a child, because threads that DuckDB and Polars start do not survive a fork.
+        for line in _child(lambda _: Bench(place).prepare()):
+            sys.exit(f"the bench could not be made: {line}")
+        first = numbers.start
+        while first < numbers.stop:
+            batch = range(first, min(first + BATCH, numbers.stop))
+            for line in _child(lambda say, batch=batch: _cases(place, batch, seed, say)):
+                number, _, fault = line.partition(" ")
+                first = int(number or first) + 1
+                if fault:
+                    faults[fault] += 1
+                    print(f"case {seed}:{first - 1}: {fault}", flush=True)
+            print(f"{first} cases, {time.monotonic() - start:.0f} s, {faults.total()} faults", flush=True)
     return faults
 
 
-def _hung(*_: object) -> None:
-    raise RuntimeError("hung")
+def _cases(folder: Path, batch: range, seed: int, say: Callable[[str], None]) -> None:
+    """What a child does: the cases one after the other, a line before each fault could hide its number."""
+    os.environ["TMPDIR"] = str(folder / "tmp")
+    tempfile.tempdir = None
+    gc.freeze()
+    bench = Bench(folder)
+    for number in batch:
+        say(f"{number} {bench.case(random.Random(f'{seed}:{number}'))}")
+
+
+def _child(work: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
+    """The lines that a forked child says; an ending of its own as a line without a number."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.close(reader)
+            work(lambda line: os.write(writer, f"{line}\n".encode("utf-8", "replace")) and None)
+            code = 0
+        except BaseException as error:
+            os.write(writer, f" raised {type(error).__name__}: {str(error)!r}\n".encode())
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb", buffering=0) as lines:
+        hung, rest = False, b""
+        while not hung:
+            hung = not select.select([lines], [], [], SECONDS)[0]
+            got = b"" if hung else lines.read(65536)
+            if not got:
+                break
+            *whole, rest = (rest + got).split(b"\n")
+            yield from (line.decode() for line in whole)
+    if hung:
+        os.kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if hung or code < 0:
+        yield " hung" if hung else f" crashed with signal {-code}"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first case, to go on or look at one"
+    )
     arguments = parser.parse_args()
-    sys.exit(1 if fuzz(arguments.cases, arguments.seed) else 0)
+    first = arguments.first
+    sys.exit(1 if fuzz(range(first, first + arguments.cases), arguments.seed) else 0)
