@@ -134,17 +134,29 @@ class Comparison:
     budgets: tuple[Budget, ...]
 
     @property
+    def published(self) -> Account:
+        """The account of the published noise."""
+        return next(b.account for b in self.budgets if b.config.sensitivity == "published")
+
+    @property
     def published_accounted_tightly(self) -> Loss:
         """What the published noise costs by the smallest Δ that holds (claims C4 and C5)."""
-        published = next(b for b in self.budgets if b.config.sensitivity == "published")
-        return published.account.tight_total
+        return self.published.tight_total
+
+    def by_tabulation(self) -> dict[str, tuple[Loss, Loss]]:
+        """What the published noise of each tabulation costs: as stated, and accounted tightly."""
+        tight = self.published.totals("tabulation", tight=True)
+        return {name: (loss, tight[name]) for name, loss in self.published.totals("tabulation").items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Each mode's budget, and the tight account of the published noise."""
         delta = self.budgets[0].delta
         return {
             "modes": {b.config.sensitivity: b.to_dict() for b in self.budgets},
-            "published_accounted_tightly": {"total": _total(self.published_accounted_tightly, delta)},
+            "published_accounted_tightly": {
+                "total": _total(self.published_accounted_tightly, delta),
+                "tabulations": {name: _loss_keys(tight) for name, (_, tight) in self.by_tabulation().items()},
+            },
         }
 
     def to_json(self) -> str:
@@ -152,7 +164,7 @@ class Comparison:
         return dumps(self.to_dict())
 
     def render(self) -> RenderableType:
-        """Losses and margins of error as two tables for a terminal."""
+        """Margins of error, and losses of the published noise and of each mode, as tables for a terminal."""
         from rich.console import Group  # noqa: PLC0415
 
         names = tuple(b.config.sensitivity for b in self.budgets)
@@ -162,7 +174,16 @@ class Comparison:
             table.add_row(event.tabulation, event.level, *(f"{row.moe:.2f}" for row in rows))
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
         losses[TIGHT_NAME] = self.published_accounted_tightly
-        return Group(table, _losses(losses, self.budgets[0].delta), NEIGHBOURS)
+        return Group(table, self._noise_of_2020(), _losses(losses, self.budgets[0].delta), NEIGHBOURS)
+
+    def _noise_of_2020(self) -> Table:
+        columns = [f"{kind}, {how}" for kind in ("unbounded", "bounded") for how in ("published", "tight")]
+        unit = UNITS[self.published.definition]
+        table = _table(f"{unit} of the published noise, rounded up", ("Tabulation",), columns)
+        for name, pair in self.by_tabulation().items():
+            losses = [*(loss.unbounded for loss in pair), *(loss.bounded for loss in pair)]
+            table.add_row(name, *(round_up(loss, 6) for loss in losses))
+        return table
 
 
 def budget(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEFAULT_DELTA) -> Budget:

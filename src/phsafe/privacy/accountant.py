@@ -94,13 +94,13 @@ class Account:
         """The loss of the same noise, accounted tightly."""
         return _sum(self.definition, (event.tight_loss() for event in self.events))
 
-    def totals(self, by: Literal["tabulation", "level"]) -> dict[str, Loss]:
-        """The loss of each tabulation, or of each level, in the order of the events."""
-        names = dict.fromkeys(getattr(event, by) for event in self.events)
-        return {
-            name: _sum(self.definition, (e.loss for e in self.events if getattr(e, by) == name))
-            for name in names
-        }
+    def totals(self, by: Literal["tabulation", "level"], *, tight: bool = False) -> dict[str, Loss]:
+        """The loss of each tabulation, or of each level, in the order of the events; as stated or accounted tightly."""
+        totals: dict[str, Loss] = {}
+        for event in self.events:
+            name, loss = getattr(event, by), event.tight_loss() if tight else event.loss
+            totals[name] = totals[name] + loss if name in totals else loss
+        return totals
 
 
 #: (tabulation, level key) → the distribution and variance of its noise.

@@ -1,0 +1,39 @@
+"""What the documents say is what the code does: every table of figures, rules or tests that a page lists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from phsafe.budgets import compare
+from phsafe.exact import round_up
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+
+def rows(page: str, header: str) -> list[list[str]]:
+    """The cells of the table with the given first header cell, without emphasis."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    table = re.search(rf"^\| {re.escape(header)} \|.*\n\|[-|: ]+\|\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    assert table, f"docs/{page} has no table {header!r}"
+    return [
+        [cell.strip().strip("*") for cell in line.strip("|").split(" |")] for line in table[1].splitlines()
+    ]
+
+
+def test_privacy_tells_what_the_2020_noise_costs():
+    def cells(published, tight):
+        losses = (published.unbounded, tight.unbounded, published.bounded, tight.bounded)
+        return [round_up(loss, 6) for loss in losses]
+
+    us, pr = (compare(ROOT / "examples" / f"{name}.json") for name in ("us", "pr"))
+    taus = us.budgets[0].config.tau
+    expected = [[name, str(taus.get(name, "–")), *cells(*pair)] for name, pair in us.by_tabulation().items()]
+    expected += [
+        [title, "", *cells(one.published.total, one.published_accounted_tightly)]
+        for title, one in (("total", us), ("Puerto Rico, total", pr))
+    ]
+    assert rows("privacy.md", "United States") == expected
+    total = expected[-2]
+    assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.488, 1.257, 1.954, 2.515]
