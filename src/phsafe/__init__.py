@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from phsafe.estimation import Estimates, estimate
     from phsafe.folder import Release
     from phsafe.microdata import pums
+    from phsafe.reporting import report
     from phsafe.synthesis import synth
     from phsafe.tables import CENSUS_2020
 
@@ -35,6 +36,7 @@ _HOMES = {
     "estimate": "phsafe.estimation",
     "pums": "phsafe.microdata",
     "release": "phsafe.api",
+    "report": "phsafe.reporting",
     "synth": "phsafe.synthesis",
     "tabulate": "phsafe.api",
     "validate": "phsafe.api",
@@ -53,6 +55,7 @@ __all__ = [
     "estimate",
     "pums",
     "release",
+    "report",
     "synth",
     "tabulate",
     "validate",

@@ -14,6 +14,7 @@ from phsafe.cli.explore import explore
 from phsafe.cli.ledger import app as ledger
 from phsafe.cli.pums import pums
 from phsafe.cli.release import check, release
+from phsafe.cli.report import report
 from phsafe.cli.solve import solve
 from phsafe.cli.synth import synth
 from phsafe.cli.tabulate import tabulate
@@ -33,7 +34,7 @@ app = typer.Typer(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, synth, pums),
     "With confidential data": (validate, tabulate, release),
-    "After a release (public)": (check, estimate),
+    "After a release (public)": (check, estimate, report),
     "Choose parameters (no data needed)": (budget, solve, explore, workbook, audit),
 }
 for panel, commands in COMMANDS.items():

@@ -30,9 +30,9 @@ def solve(
     from phsafe.config import Config
     from phsafe.errors import Reasons
     from phsafe.exact import dumps, text
-    from phsafe.explorer.output import check_absent, write_new
     from phsafe.explorer.request import Request
     from phsafe.explorer.solver import solve as solve_for
+    from phsafe.newfile import check_absent, write_new
 
     reasons = Reasons()
     loaded = reasons.check(Config.load, config)

@@ -22,7 +22,7 @@ def workbook(
     from phsafe.errors import Reasons
     from phsafe.explorer.extra import needed
     from phsafe.explorer.figures import Figures
-    from phsafe.explorer.output import check_absent, write_new
+    from phsafe.newfile import check_absent, write_new
 
     reasons = Reasons()
     loaded = reasons.check(Config.load, config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.errors import PHSafeError
+from phsafe.errors import OutputError, PHSafeError
 from phsafe.estimation.averages import Bounds
 from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.fit import fit
@@ -43,6 +43,25 @@ class Estimates:
     config: Config = field(repr=False)
     tables: Mapping[str, pl.DataFrame] = field(repr=False)
     diagnostics: Mapping[str, Any]
+    #: The release that they were made from, where that is known.
+    release_id: str = ""
+
+    @classmethod
+    def read(cls, folder: str | Path, release: Release | Config) -> Estimates:
+        """Finished tables that `phsafe estimate` wrote, of a given release (or config); refused if they aren't."""
+        from phsafe.estimation.reading import read  # noqa: PLC0415  (it makes estimates, so it imports this module)
+
+        found = read(Path(folder), release.config if isinstance(release, Release) else release)
+        if isinstance(release, Release):
+            found.check_made_from(release)
+        return found
+
+    def check_made_from(self, release: Release) -> None:
+        """Refuse tables that say that they were made from another release."""
+        if self.release_id not in ("", release.release_id):
+            raise OutputError(
+                f"expected tables made from the release {release.release_id:.50}, got those of another one"
+            )
 
     def write(self, out: str | Path, format: str = "csv") -> Path:
         """Write all tables, one workbook of them, and the diagnostics to a new folder: whole, or not at all."""
@@ -58,7 +77,10 @@ def estimate(release: Release | str | Path, method: str = "joint", *, force: boo
     """
     opened = release if isinstance(release, Release) else Release.open(release, force=force)
     names = {m.tabulation.name for m in opened.config.measurements()}
-    return estimate_frames(opened.config, {name: opened.measurements(name) for name in sorted(names)}, method)
+    frames = {name: opened.measurements(name) for name in sorted(names)}
+    made = estimate_frames(opened.config, frames, method)
+    about = {"method": made.method, "release_id": opened.release_id, **made.diagnostics}
+    return replace(made, diagnostics=about, release_id=opened.release_id)
 
 
 def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: str = "joint") -> Estimates:

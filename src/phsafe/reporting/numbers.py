@@ -1,0 +1,56 @@
+"""How numbers of a page are written. The page's script writes them the same way; a test holds both together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from phsafe.reporting.subject import Cell
+from phsafe.spec import Table
+
+#: What a table shows for a group that it wasn't published for.
+NOTHING = "–"
+
+
+def digits(cells: Iterable[Cell]) -> int:
+    """The decimals that an average's cells need: all of a group have the same, and at least two.
+
+    >>> digits([(2.5, 2.25, 2.75)]), digits([(2.4584, 2.4536, 2.463)])
+    (2, 4)
+    """
+    return max([2, *(len(repr(float(value)).partition(".")[2]) for cell in cells for value in cell)])
+
+
+def number(value: float, places: int) -> str:
+    """A number with separators for thousands."""
+    return f"{value:,.{places}f}" if places else f"{int(value):,}"
+
+
+def places_of(table: Table, cells: Iterable[Cell]) -> int:
+    """The decimals of a table's cells for one group: none for counts."""
+    return digits(cells) if table.average is not None else 0
+
+
+def is_wide(cell: Cell) -> bool:
+    """Whether a cell gets a flag: its interval is wider than its estimate."""
+    estimate, lower, upper = cell
+    return upper - lower > estimate
+
+
+def share(part: float) -> str:
+    """A share in percent.
+
+    >>> share(0), share(0.0004), share(0.625)
+    ('0 %', '0.04 %', '62.5 %')
+    """
+    if part in (0, 1):
+        return f"{100 * part:.0f} %"
+    return f"{100 * part:.2f} %" if 0 < part < 0.001 else f"{100 * part:.1f} %"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "table"), plural(2600, "group"), plural(2, "entry", "entries")
+    ('1 table', '2,600 groups', '2 entries')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

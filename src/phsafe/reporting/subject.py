@@ -1,0 +1,132 @@
+"""What a report is about: a release, its finished tables, its budget, and what is wrong with any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from phsafe.budgets import Budget, budget
+from phsafe.config import Config
+from phsafe.estimation import Estimates
+from phsafe.folder import Release
+from phsafe.schema import STATES, US_STATES
+from phsafe.spec import Table
+
+#: (region type, region code, iteration code): one population group.
+Group = tuple[str, str, str]
+#: Estimate, lower and upper bound.
+Cell = tuple[float, float, float]
+#: So many states are counted rather than listed.
+MANY = 6
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A release with its finished tables. `problems` is what `phsafe check` holds against the release."""
+
+    release: Release
+    estimates: Estimates
+    #: Where the finished tables were read from; None if they were computed for the report.
+    folder: Path | None = None
+    problems: tuple[str, ...] = ()
+    title: str = ""
+
+    @property
+    def config(self) -> Config:
+        """The config that the release was made with."""
+        return self.release.config
+
+    @cached_property
+    def budget(self) -> Budget:
+        """The budget of that config: every loss and margin on the page is recomputed, none is taken on trust."""
+        return budget(self.config)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The finished tables, in the catalog's order."""
+        return tuple(t for t in self.config.catalog.tables if t.name in self.estimates.tables)
+
+    @cached_property
+    def regions(self) -> Mapping[tuple[str, str], str]:
+        """(region type, code) → name of every region that has a finished table, larger geographies first."""
+        names = {
+            (level.geography.region_type, code): name
+            for level in self.config.catalog.levels
+            for code, name in level.geography.within(self.config.states)
+        }
+        found = {group[:2] for table in self.tables for group in self.cells(table)}
+        if ("USA", "1") in names:
+            whole = nation(self.config)
+            names["USA", "1"] = f"{whole[0].upper()}{whole[1:]}".removeprefix("The ")
+        return {key: name for key, name in names.items() if key in found}
+
+    @cached_property
+    def iterations(self) -> Mapping[str, str]:
+        """Code → label of every iteration that has a finished table."""
+        labels = {
+            i.code: i.label for level in self.config.catalog.levels for i in level.iteration_level.iterations
+        }
+        found = {group[2] for table in self.tables for group in self.cells(table)}
+        return {code: label for code, label in labels.items() if code in found}
+
+    @cached_property
+    def start(self) -> Group:
+        """The group that the page shows first."""
+        groups = [(*region, code) for region in self.regions for code in self.iterations]
+        return next(group for group in groups if any(group in self.cells(table) for table in self.tables))
+
+    def cells(self, table: Table) -> Mapping[Group, Mapping[int, Cell]]:
+        """A table's cells by group and line."""
+        return self._cells[table.name]
+
+    @cached_property
+    def _cells(self) -> Mapping[str, Mapping[Group, Mapping[int, Cell]]]:
+        return {table.name: by_group(self.estimates.tables[table.name]) for table in self.tables}
+
+    @property
+    def places(self) -> str:
+        """What the release covers, in words."""
+        return places(self.config)
+
+
+def by_group(frame: pl.DataFrame) -> dict[Group, dict[int, Cell]]:
+    """A finished table as group → line → cell."""
+    found: dict[Group, dict[int, Cell]] = {}
+    columns = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "ESTIMATE", "LOWER_90", "UPPER_90")
+    for region_type, region, iteration, line, *cell in frame.select(columns).iter_rows():
+        found.setdefault((region_type, region, iteration), {})[line] = tuple(cell)
+    return found
+
+
+def places(config: Config) -> str:
+    """What a config covers, in words.
+
+    >>> places(Config.load("examples/us.json")), places(Config.load("examples/pr.json"))
+    ('the United States, its 50 states and the District of Columbia', 'Puerto Rico')
+    """
+    types = {m.level.geography.region_type for m in config.measurements()}
+    if types == {"USA"}:
+        return nation(config)
+    if set(config.states) == set(US_STATES):
+        states = "50 states and the District of Columbia"
+        return f"the United States, its {states}" if "USA" in types else f"the {states}"
+    listed = _listed(config)
+    return f"{listed}, alone and together" if "USA" in types and len(config.states) > 1 else listed
+
+
+def nation(config: Config) -> str:
+    """What the nation's figures cover: the states of the config, which need not be all."""
+    if set(config.states) == set(US_STATES):
+        return "the United States"
+    return f"{_listed(config)} together" if len(config.states) > 1 else _listed(config)
+
+
+def _listed(config: Config) -> str:
+    names = [STATES[state] for state in config.states]
+    if len(names) > MANY:
+        return f"{len(names)} states"
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

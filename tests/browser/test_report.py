@@ -1,0 +1,210 @@
+"""The report in a real Chromium: every group, a phone, print, both themes, axe, and payloads that must not run."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+import phsafe
+from phsafe.folder import MANIFEST
+
+from ..reporting.conftest import config_of, make_release  # noqa: TID252
+
+pytestmark = pytest.mark.needs("chromium")
+#: What WCAG 2.2 AA asks for, and what axe's authors hold to be good practice beside it.
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory):
+    return make_release(
+        config_of(state_filter=["06", "44", "56"]), tmp_path_factory.mktemp("report") / "release"
+    )
+
+
+@pytest.fixture(scope="session")
+def estimates(release):
+    return phsafe.estimate(release, "independent")
+
+
+@pytest.fixture(scope="session")
+def report(release, estimates) -> Path:
+    return phsafe.report(release, release.path.parent / "report.html", estimates=estimates)
+
+
+@pytest.fixture
+def look(browser: Browser):
+    """The function that opens a file; no page may end with a word in its console or a request to anywhere."""
+    heard, contexts = [], []
+
+    def at(path: Path, **options) -> Page:
+        context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on(
+            "request", lambda request: heard.append(request.url) if request.url != path.as_uri() else None
+        )
+        page.on("dialog", lambda dialog: (heard.append("a dialog"), dialog.dismiss()))
+        page.goto(path.as_uri())
+        return page
+
+    yield at
+    for context in contexts:
+        context.close()
+    assert heard == []
+
+
+def cells(page: Page, table: str) -> list[list[str]]:
+    return page.locator(f'[data-table="{table}"] tbody tr').evaluate_all(
+        "rows => rows.map(row => [...row.querySelectorAll('td')].slice(0, 2).map(cell => cell.innerText.trim()))"
+    )
+
+
+def test_without_its_script_the_page_shows_the_same(report, look):
+    plain, lively = look(report, java_script_enabled=False), look(report)
+    for name in ("#where", "#map-where", "#map-scale", ".tiles", ".cards"):
+        ours, scripted = (page.locator(name).inner_text() for page in (plain, lively))
+        assert ours == scripted, name
+    shapes = "#tables svg rect, #map svg rect"
+    geometry = "nodes => nodes.flatMap(n => ['x', 'width'].map(a => Number(n.getAttribute(a))))"
+    assert plain.locator("#choose").is_hidden()
+    assert lively.locator("#choose").is_visible()
+    before = plain.locator(shapes).evaluate_all(geometry)
+    after = lively.locator(shapes).evaluate_all(geometry)
+    assert before == pytest.approx(after, abs=0.02)
+    shades = "nodes => nodes.map(n => n.className)"
+    assert plain.locator(".tiles li").evaluate_all(shades) == lively.locator(".tiles li").evaluate_all(shades)
+
+
+def test_every_group_can_be_chosen(report, estimates, look):
+    page = look(report)
+    for region, iteration in (("STATE 06", "*"), ("STATE 56", "E"), ("USA 1", "H")):
+        page.locator("#choose select[name=region]").select_option(region)
+        page.locator("#choose select[name=iteration]").select_option(iteration)
+        kind, code = region.split()
+        frame = estimates.tables["PH3"].filter(REGION_TYPE=kind, REGION_ID=code, ITERATION_CODE=iteration)
+        expected = [
+            [f"{e:,}", f"{low:,} – {high:,}"]
+            for e, low, high in frame.select("ESTIMATE", "LOWER_90", "UPPER_90").iter_rows()
+        ]
+        found = [[e.split()[-1], interval] for e, interval in cells(page, "PH3")]
+        assert found == expected
+        flags = page.locator('[data-table="PH3"] tr.wide').count()
+        assert flags == frame.filter(frame["UPPER_90"] - frame["LOWER_90"] > frame["ESTIMATE"]).height
+        published = iteration == "*"
+        assert page.locator('[data-table="PH2"] table').is_visible() == published
+        assert page.locator('[data-table="PH2"] .absent').is_hidden() == published
+
+
+def test_the_map_follows_its_choices_and_leads_to_a_state(report, estimates, look):
+    page = look(report)
+    page.locator("#choose-map select[name=measure]").select_option("PH5 2")
+    page.locator("#choose-map select[name=iteration]").select_option("B")
+    frame = estimates.tables["PH5"].filter(REGION_TYPE="STATE", ITERATION_CODE="B", CELL=2)
+    expected = {row["REGION_ID"]: f"{row['ESTIMATE']:.2f}" for row in frame.iter_rows(named=True)}
+    for code, value in expected.items():
+        expect(page.locator(f'.tiles a[data-region="STATE {code}"] .value')).to_have_text(value)
+    page.locator("#map summary").click()
+    assert page.locator("#map .list tbody tr").count() == 3
+    page.locator('.tiles a[data-region="STATE 56"]').focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#where")).to_have_text("Wyoming: Black or African American alone")
+
+
+def test_the_keyboard_reaches_everything(report, look):
+    page = look(report)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "document.activeElement.name || document.activeElement.id || document.activeElement.tagName"
+            )
+        )
+    assert {"region", "iteration", "measure", "theme", "A", "SUMMARY"} <= reached
+    page.locator("#theme").focus()
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("Enter")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (1280, "dark")])
+def test_axe_finds_nothing_and_nothing_sticks_out(report, look, width, scheme):
+    page = look(report, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.locator("#map details").evaluate("node => { node.open = true }")
+    found = Axe().run(page, options=RULES)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_it_prints_on_paper(report, look, tmp_path):
+    page = look(report)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("nav").is_hidden()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    paper = page.pdf(prefer_css_page_size=True)
+    pages = paper.count(b"/Type /Page\n") or paper.count(b"/Type /Page ")
+    assert 3 <= pages <= 9
+
+
+PAYLOADS = [
+    "<script>document.title='run'</script>",
+    "</script><script>document.title='run'</script>",
+    "</style><script>document.title='run'</script>",
+    "</title><img src=x onerror=\"document.title='run'\">",
+    "<svg onload=\"document.title='run'\">",
+    "--><script>document.title='run'</script>",
+    "javascript:document.title='run'",
+    "\u2028</scr\u0000ipt>\u202e",
+]
+
+
+def test_a_hostile_manifest_runs_nothing(release, estimates, look, tmp_path):
+    """Payloads in the manifest, the title and the labels of a catalog: all are texts in the page."""
+    copy = shutil.copytree(release.path, tmp_path / "release")
+    manifest = json.loads((copy / MANIFEST).read_text())
+    manifest |= {
+        "release_id": "".join(PAYLOADS),
+        "versions": dict(zip(PAYLOADS, reversed(PAYLOADS), strict=True)),
+    }
+    (copy / MANIFEST).write_text(json.dumps(manifest))
+    from dataclasses import replace
+
+    page = look(
+        phsafe.report(
+            copy, tmp_path / "r.html", estimates=replace(estimates, release_id=""), title="".join(PAYLOADS)
+        )
+    )
+    assert page.title().startswith("<script>")
+    assert page.locator("main script, main img, main [onload], main [onerror]").count() == 0
+    assert PAYLOADS[0] in page.locator("#provenance").inner_text()
+
+
+def test_the_policy_stops_what_is_planted_in_the_file(report, browser, tmp_path):
+    """Even a file that somebody changed by hand runs no other script, style or request."""
+    planted = (
+        "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"
+        "<p id=evil style='color: rgb(1, 2, 3)'>x</p><style>body { opacity: .5 }</style>"
+        "<script src='data:text/javascript,document.title=1'></script><form action='https://example.org'></form>"
+    )
+    path = tmp_path / "changed.html"
+    path.write_text(report.read_text().replace("</main>", f"{planted}</main>"))
+    context = browser.new_context()
+    page = context.new_page()
+    refused = []
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto(path.as_uri())
+    page.wait_for_timeout(200)
+    assert "release report" in page.title()
+    assert page.evaluate("getComputedStyle(document.getElementById('evil')).color") != "rgb(1, 2, 3)"
+    assert page.evaluate("getComputedStyle(document.body).opacity") == "1"
+    assert sum("Content Security Policy" in text for text in refused) >= 5
+    expect(page.locator("#choose")).to_be_visible()
+    context.close()
