@@ -1,12 +1,14 @@
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from phsafe.errors import OutputError
-from phsafe.files import check_absent, new_folder, write_table
+from phsafe.files import PARTIAL, check_absent, new_folder, write_table
+from phsafe.scratch import ScratchFolder
 from phsafe.tables import CENSUS_2020
 
 
@@ -112,6 +114,39 @@ def test_somebody_takes_the_name_meanwhile(tmp_path, kind):
     assert names(tmp_path) == ["out"]
     assert kind != "folder" or names(out) == []
     assert kind != "file" or out.read_text() == "mine"
+
+
+def test_two_runs_for_one_name(tmp_path):
+    """The second is refused before it does any work; what a killed one left is removed."""
+    out = tmp_path / "out"
+    with new_folder(out, private=True) as folder:
+        fill(folder)
+        with pytest.raises(OutputError, match="another run is writing"), new_folder(out, private=True):
+            pytest.fail("it was opened")
+    assert names(tmp_path) == ["out"]
+    os.close(ScratchFolder(tmp_path, ".next.", PARTIAL)._descriptor)  # as the system does when a process ends
+    with new_folder(tmp_path / "next", private=True) as folder:
+        assert names(tmp_path) == [folder.name, "out"]
+    assert names(tmp_path) == ["next", "out"]
+
+
+@pytest.mark.parametrize(("number", "fails"), [(22, False), (95, False), (5, True)])
+def test_folders_that_can_t_be_flushed(tmp_path, monkeypatch, number, fails):
+    """Some file systems can't flush folders; a disk that fails is another matter."""
+    really = os.fsync
+
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with (
+        pytest.raises(OutputError) if fails else nullcontext(),
+        new_folder(tmp_path / "out", private=True) as folder,
+    ):
+        fill(folder)
+    assert names(tmp_path) == ([] if fails else ["out"])
 
 
 def test_no_parent(tmp_path):

@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import os
 import random
+import resource
+import signal
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +22,7 @@ from phsafe.errors import OutputError, PHSafeError
 from phsafe.folder import Release
 from phsafe.folder_check import problems
 from phsafe.privacy.ledger import Ledger
+from phsafe.stopping import stoppable
 
 ROWS = {
     "PH1_num": 1040, "PH1_denom": 520, "PH2": 416, "PH3": 3640, "PH4": 1040, "PH5_num": 1040,
@@ -177,6 +180,70 @@ def test_what_fails_after_the_charge_stays_charged_and_says_so(us, small, tmp_pa
     assert "1.257281" in failed.value.reasons[1] and "stays charged" in failed.value.reasons[1]
     assert len(Ledger.open(tmp_path / "ledger").entries()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+
+
+def test_any_fault_after_the_charge_says_so_without_its_text(us, small, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("12345")
+
+    monkeypatch.setattr(releasing, "write_manifest", fail)
+    with pytest.raises(PHSafeError) as failed:
+        release(us, small, tmp_path)
+    assert failed.value.reasons[0] == "an internal fault (RuntimeError); please report it"
+    assert "stays charged" in failed.value.reasons[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_who_stops_a_release_after_its_charge_gets_it_whole(pr_document, small, tmp_path, number):
+    """What was paid for is not thrown away: noise is drawn, the folder written, and then the signal heard."""
+
+    def stop_at(stage: str, _: float) -> None:
+        if stage == "adding noise":
+            signal.raise_signal(number)
+
+    with pytest.raises(KeyboardInterrupt, match="charged already, so it was finished"), stoppable():
+        release(pr_document, small, tmp_path, progress=stop_at)
+    (entry,) = Ledger.open(tmp_path / "ledger").entries()
+    assert Release.open(tmp_path / "out").release_id == entry.release_id
+
+
+@pytest.mark.parametrize("stage", ["counting", "charging the ledger"])
+def test_who_stops_a_release_before_its_charge_pays_nothing(pr_document, small, tmp_path, stage):
+    def stop_at(now: str, _: float) -> None:
+        if now == stage:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        release(pr_document, small, tmp_path, progress=stop_at)
+    assert Ledger.open(tmp_path / "ledger").entries() == ()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+    release(pr_document, small, tmp_path)
+
+
+def test_a_disk_without_room_says_so_before_the_charge(pr_document, small, tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]))  # more than a ledger, less than a release
+    try:
+        with pytest.raises(PHSafeError, match="File too large; free some"):
+            release(pr_document, small, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert Ledger.open(tmp_path / "ledger").entries() == ()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+
+
+def test_two_releases_to_one_folder_are_not_both_charged(pr_document, small, tmp_path):
+    """The second is refused as soon as it starts, while the first is still counting."""
+    refused = []
+
+    def meanwhile(stage: str, _: float) -> None:
+        if stage == "counting" and not refused:
+            refused.append(stage)
+            with pytest.raises(PHSafeError, match="another run is writing"):
+                release(pr_document, small, tmp_path)
+
+    release(pr_document, small, tmp_path, progress=meanwhile)
+    assert refused and len(Ledger.open(tmp_path / "ledger").entries()) == 1
 
 
 def test_a_release_that_fails_its_own_check_gets_no_name(us, small, tmp_path, monkeypatch):

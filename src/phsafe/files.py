@@ -7,18 +7,21 @@ sees the final name sees everything. The layout is the production program's.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import shutil
-import uuid
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from phsafe.errors import OutputError
+from phsafe.scratch import ScratchFolder, sweep
 from phsafe.spec import Catalog, Derived, Tabulation
 
 SEPARATOR = "|"
+#: The ending of a folder that has no name yet.
+PARTIAL = ".partial"
 
 
 def check_absent(out: Path) -> None:
@@ -36,45 +39,88 @@ def check_absent(out: Path) -> None:
         )
 
 
-@contextlib.contextmanager
-def new_folder(out: Path, *, private: bool) -> Iterator[Path]:
-    """A folder to fill, which gets its final name when the context ends well and vanishes when it doesn't.
+class Draft:
+    """A folder to fill under a temporary name, which `finish` turns into the final one."""
 
-    A private folder and its files are for the owner only, whatever the umask says.
+    def __init__(self, out: Path, scratch: ScratchFolder, private: bool) -> None:
+        self.path = scratch.path
+        self._out = out
+        self._modes = (0o700, 0o600) if private else _usual_modes(scratch.path)
+
+    def finish(self) -> None:
+        """Set the modes, flush everything to disk, and give the folder its name."""
+        with _in_words(self._out):
+            _settle(self.path, *self._modes)
+            check_absent(self._out)
+            self.path.rename(self._out)
+        with _in_words(
+            self._out, "the folder is whole, but the disk didn't confirm its name; look at it again"
+        ):
+            _flush(self._out.absolute().parent)
+
+
+@contextlib.contextmanager
+def draft(out: Path, *, private: bool) -> Iterator[Draft]:
+    """A folder to fill; it vanishes when the context ends unless it was finished.
+
+    A private folder and its files are for the owner only, whatever the umask says. What a killed run left for the
+    same name is removed; while another run is at work on that name, this one is refused.
     """
     check_absent(out)
-    partial = out.absolute().parent / f".{out.name}.{uuid.uuid4().hex}.partial"
+    parent, kind = out.absolute().parent, f".{out.name}."
+    with _in_words(out):
+        scratch = ScratchFolder(parent, kind, PARTIAL)
     try:
-        partial.mkdir(mode=0o700)
-        yield partial
-        _settle(partial, private)
-        check_absent(out)
-        partial.rename(out)
-        _flush(out.absolute().parent)
-    except OSError as error:
-        raise OutputError(
-            f"{out}: can't write the folder: {error.strerror or error}; nothing was left there"
-        ) from None
+        if set(sweep(parent, kind, PARTIAL)) - {scratch.path}:
+            raise OutputError(f"{out}: another run is writing this folder now; choose another name")
+        with _in_words(out):
+            made = Draft(out, scratch, private)
+        yield made
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        scratch.remove()
 
 
-def _settle(folder: Path, private: bool) -> None:
+@contextlib.contextmanager
+def new_folder(out: Path, *, private: bool) -> Iterator[Path]:
+    """A folder to fill, which gets its final name when the context ends well and vanishes when it doesn't."""
+    with draft(out, private=private) as made:
+        with _in_words(out):
+            yield made.path
+        made.finish()
+
+
+@contextlib.contextmanager
+def _in_words(out: Path, outcome: str = "nothing was left there") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{out}: can't write the folder: {error.strerror or error}; {outcome}") from None
+
+
+def _usual_modes(folder: Path) -> tuple[int, int]:
+    """The modes that the umask gives to new folders and files; asking for the umask would change it for a moment."""
+    probe = folder / "probe"
+    probe.mkdir(mode=0o777)
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.rmdir()
+    return mode, mode & 0o666
+
+
+def _settle(folder: Path, folders: int, files: int) -> None:
     """Set the modes and flush every file and folder to disk."""
-    umask = os.umask(0)
-    os.umask(umask)
-    for path in sorted(folder.rglob("*"), reverse=True):
-        mode = 0o777 if path.is_dir() else 0o666
-        path.chmod(mode & (0o700 if private else ~umask))
+    for path in [*sorted(folder.rglob("*"), reverse=True), folder]:
+        path.chmod(folders if path.is_dir() else files)
         _flush(path)
-    folder.chmod(0o700 if private else 0o777 & ~umask)
-    _flush(folder)
 
 
 def _flush(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems can't flush a folder by itself, and say so; what they do flush is as good as they give.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
+            raise
     finally:
         os.close(descriptor)
 

@@ -6,11 +6,13 @@ goes wrong afterwards, it stays charged. The folder gets its name only after it 
 
 from __future__ import annotations
 
-import shutil
+import os
+import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from phsafe.counting import Settings, count
 from phsafe.engine import EngineOptions, started
 from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.exact import text
-from phsafe.files import check_absent, new_folder, write_table
+from phsafe.files import check_absent, draft, write_table
 from phsafe.folder import Release, hash_file, manifest_of, write_manifest
 from phsafe.folder_check import problems
 from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
@@ -33,8 +35,9 @@ from phsafe.privacy.mechanism import Session, open_session
 from phsafe.progress import Progress, part, silent
 from phsafe.source import DataSource, check_readable
 from phsafe.source.fingerprint import fingerprint_chunks
+from phsafe.stopping import uninterrupted
 
-#: Bytes that a row of a release takes at most, twice over, for the check of free disk.
+#: Bytes that a row of a release takes at most, twice over.
 ROW_BYTES = 200
 #: Parts of a release whose versions are worth knowing when somebody reproduces it.
 PARTS = ("phsafe", "opendp")
@@ -50,21 +53,31 @@ def release_tables(
     progress: Progress = silent,
 ) -> tuple[Release, Ledger]:
     """Make a release, or raise a `PHSafeError` that says why not and whether it was charged."""
-    with started(options) as running:
-        account, ledger = _prepare(config, data, out, ledger_path, running)
-        counts = count(config, data, settings, running, part(progress, 0.0, 0.85))
-        chunks = fingerprint_chunks(data, running)
-    session = open_session(config, counts)
-    release_id = str(uuid.uuid4())
-    progress("charging the ledger", 0.85)
-    fingerprint = None if chunks is None else ledger.fingerprint(chunks)
-    details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
-    ledger.charge(account.total, release_id, details, fingerprint)
-    with _charged(account):
-        progress("adding noise", 0.9)
-        noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
-        progress("writing and checking", 0.95)
-        _write(config, account_of(config, session.made), noisy, release_id, out)
+    with ExitStack() as stack:
+        with started(options) as running:
+            account, ledger = _prepare(config, data, out, ledger_path, running)
+            # The name and the room are taken before anything is charged.
+            folder = stack.enter_context(draft(out, private=False))
+            reserve = _reserve(config, out, folder.path)
+            counts = count(config, data, settings, running, part(progress, 0.0, 0.85))
+            chunks = fingerprint_chunks(data, running)
+        progress("charging the ledger", 0.85)
+        with uninterrupted():
+            session = open_session(config, counts)
+        release_id = str(uuid.uuid4())
+        fingerprint = None if chunks is None else ledger.fingerprint(chunks)
+        details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
+        with _finished(out), ExitStack() as section:
+            # Whoever stops a release that waits for the ledger stops it; one that was charged is finished.
+            locked = partial(section.enter_context, uninterrupted())
+            ledger.charge(account.total, release_id, details, fingerprint, locked)
+            with _charged(account):
+                progress("adding noise", 0.9)
+                noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
+                progress("writing and checking", 0.95)
+                reserve.unlink()
+                _write(config, account_of(config, session.made), noisy, release_id, folder.path)
+                folder.finish()
     progress("released", 1.0)
     return Release.read(out, config.catalog), ledger
 
@@ -93,7 +106,6 @@ def _prepare(
     account = reasons.check(plan, config)
     reasons.check(check_readable, data, options)
     reasons.check(check_absent, out)
-    reasons.check(_check_room, config, out)
     reasons.settle()
     assert account is not None
     ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
@@ -101,15 +113,23 @@ def _prepare(
     return account, ledger
 
 
-def _check_room(config: Config, out: Path) -> None:
+def _reserve(config: Config, out: Path, folder: Path) -> Path:
+    """A file as large as the release can get: a disk that is too full says so before the charge."""
     rows = sum(
         len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels
     )
-    parent = out.absolute().parent
-    if parent.is_dir() and shutil.disk_usage(parent).free < rows * ROW_BYTES:
+    reserve = folder / "reserve"
+    try:
+        with reserve.open("wb") as stream:
+            stream.write(bytes(rows * ROW_BYTES))
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
         raise OutputError(
-            f"{out}: expected room for {rows * ROW_BYTES} bytes on that disk, got less; free some"
-        )
+            f"{out}: expected room for {rows * ROW_BYTES} bytes on that disk, got none: "
+            f"{error.strerror}; free some. Nothing was charged"
+        ) from None
+    return reserve
 
 
 def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str], list[int]]]:
@@ -118,26 +138,32 @@ def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str]
         yield (m.tabulation.name, m.level.key), session.measure(m)
 
 
-def _write(config: Config, account: Account, noisy: grid.Counts, release_id: str, out: Path) -> None:
+def _write(config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path) -> None:
+    """Fill the folder, and check it as `phsafe check` will."""
     noise = noise_by_level(account)
-    with new_folder(out, private=False) as folder:
-        files = {}
-        for output, _ in config.outputs():
-            counted = grid.output_frame(config, output, noisy)
-            spread = grid.noise_frame(config, output, noise)
-            frame = counted.with_columns(
-                spread["NOISE_DISTRIBUTION"],
-                VARIANCE=spread["VARIANCE"].map_elements(repr, return_dtype=pl.String),
-            )
-            path = write_table(folder, config.catalog, output, frame)
-            files[str(path)] = hash_file(folder / path)
-        versions = {part: version(part) for part in PARTS}
-        write_manifest(folder, manifest_of(config, account, release_id, files, versions))
-        found = problems(Release.read(folder, config.catalog))
-        if found:
-            raise OutputError(
-                [f"{out}: the release did not pass its own check: {problem}" for problem in found]
-            )
+    files = {}
+    for output, _ in config.outputs():
+        counted = grid.output_frame(config, output, noisy)
+        spread = grid.noise_frame(config, output, noise)
+        frame = counted.with_columns(
+            spread["NOISE_DISTRIBUTION"],
+            VARIANCE=spread["VARIANCE"].map_elements(repr, return_dtype=pl.String),
+        )
+        path = write_table(folder, config.catalog, output, frame)
+        files[str(path)] = hash_file(folder / path)
+    versions = {part: version(part) for part in PARTS}
+    write_manifest(folder, manifest_of(config, account, release_id, files, versions))
+    found = problems(Release.read(folder, config.catalog))
+    if found:
+        raise OutputError([f"the release did not pass its own check: {problem}" for problem in found])
+    _date(folder)
+
+
+def _date(folder: Path) -> None:
+    """Date everything to the start of the day: a finer time would say how long counting took, which the data decide."""
+    day = int(time.time()) // 86_400 * 86_400
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (day, day))
 
 
 @contextmanager
@@ -150,8 +176,21 @@ def _charged(account: Account) -> Iterator[None]:
         yield
     except PHSafeError as error:
         raise PHSafeError([*error.reasons, stays]) from None
+    except Exception as error:
+        # Another library's text might hold a count.
+        raise PHSafeError([f"an internal fault ({type(error).__name__}); please report it", stays]) from None
+
+
+@contextmanager
+def _finished(out: Path) -> Iterator[None]:
+    """Say to whoever stopped a release after its charge that it was finished."""
+    try:
+        yield
     except KeyboardInterrupt:
-        raise PHSafeError(["stopped", stays]) from None
+        made = os.path.lexists(out)
+        raise KeyboardInterrupt(
+            f"{out} was charged already, so it was finished and is whole" if made else "nothing was charged"
+        ) from None
 
 
 def _plain(document: Any) -> Any:  # noqa: ANN401

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -190,6 +191,92 @@ def test_the_key_is_needed_and_secret(filled):
     assert filled.verify() == []
 
 
+def test_a_ledger_that_was_lost_does_not_begin_again_by_itself(path):
+    """Its key is left. To begin again is a decision, not something that a release does on its own."""
+    Ledger.create(path, Decimal(1))
+    path.unlink()
+    with pytest.raises(LedgerError, match="moved or deleted; put it back"):
+        Ledger.open_or_create(path, Decimal(5))
+    assert not path.exists()
+    assert Ledger.create(path, Decimal(5)).cap == 5
+
+
+KILLED_AT = [
+    "ledger_file.load_or_make_key",
+    "ledger_chain.start",
+    "os.link",
+    "os.link+",
+    "ledger_file._sync_folder",
+]
+
+
+@pytest.mark.parametrize("place", KILLED_AT)
+@pytest.mark.parametrize("times", [1, 2], ids=["first", "second"])
+def test_a_ledger_whose_making_was_killed_is_made_by_the_next(path, place, times):
+    """Killed before (or, with +, after) the first or second call of a step: of the key's making or the ledger's."""
+    code = f"""
+import os, signal, sys
+from decimal import Decimal
+from phsafe.privacy import ledger_chain, ledger_file
+from phsafe.privacy.ledger import Ledger
+left = [{times}]
+def die(*args):
+    left[0] -= 1
+    if {place.endswith("+")}:
+        really(*args)
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if not {place.endswith("+")}:
+        return really(*args)
+really = {place.rstrip("+")}
+{place.rstrip("+")} = die
+Ledger.create(sys.argv[1], Decimal(1))
+"""
+    run = subprocess.run([sys.executable, "-c", code, str(path)], check=False, capture_output=True, text=True)
+    assert run.returncode in (0, -signal.SIGKILL), run.stderr
+    ledger, _ = Ledger.open_or_create(path, Decimal(1))
+    ledger.charge(THIRD, "r", {})
+    assert ledger.verify() == []
+    assert sorted(f.name for f in path.parent.iterdir()) == [path.name, f"{path.name}.key"], "nothing is left"
+
+
+def test_a_second_name_is_refused(filled):
+    """Under two names SQLite keeps two journals, and may lose what one of them holds."""
+    os.link(filled.path, filled.path.with_name("copy"))
+    with pytest.raises(LedgerError, match="hard link"):
+        filled.charge(THIRD, "r", {})
+    filled.path.with_name("copy").unlink()
+    assert filled.verify() == []
+
+
+def test_waiting_for_a_ledger_can_be_stopped(filled):
+    """SQLite's own waiting would not hear a signal for half a minute."""
+    holder = sqlite3.connect(filled.path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    gave_up = threading.Event()
+    for seconds, act in ((0.5, lambda: signal.raise_signal(signal.SIGINT)), (20, gave_up.set)):
+        timer = threading.Timer(seconds, act)
+        timer.daemon = True
+        timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        filled.charge(THIRD, "r", {})
+    assert not gave_up.is_set()
+    holder.close()
+    assert len(filled.entries()) == 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["it's", 'a"b', "a b", "a?mode=ro#x", "%41", "a\nb", "a;b", "*", "é", "\udcff", "-l", "$(x)"],
+    ids=ascii,
+)
+def test_odd_names(tmp_path, name):
+    ledger = Ledger.create(tmp_path / name, Decimal(1))
+    ledger.charge(THIRD, "r", {})
+    assert ledger.verify() == []
+    assert sorted(f.name for f in tmp_path.iterdir()) == sorted([name, f"{name}.key"])
+
+
 # --- tampering --------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +306,7 @@ SWAP = """UPDATE entries SET number = 90 WHERE number = 1; UPDATE entries SET nu
 TAMPERINGS = {
     "a row": "UPDATE entries SET body = replace(body, '1/3', '1/9') WHERE number = 2",
     "a row's release": "UPDATE entries SET body = replace(body, 'release-0', 'release-x') WHERE number = 1",
-    "a hash": "UPDATE entries SET hash = replace(hash, 'a', 'b') WHERE number = 3",
+    "a hash": "UPDATE entries SET hash = 'x' || substr(hash, 2) WHERE number = 3",
     "the cap": 'UPDATE entries SET body = replace(body, \'"cap":"2"\', \'"cap":"9"\') WHERE number = 0',
     "a row in the middle": "DELETE FROM entries WHERE number = 2",
     "the first row": "DELETE FROM entries WHERE number = 0",
@@ -261,6 +348,73 @@ def test_missing_triggers_and_open_modes_are_found(filled):
     database.execute("DROP TRIGGER no_update_of_entries")
     database.close()
     assert filled.verify() == ["the triggers that keep the ledger append-only were removed or changed"]
+
+
+HOSTILE = {
+    "an amount that fills the memory": '{"unbounded":"1e999999999","bounded":"1"',
+    "an amount below 0": '{"unbounded":"-1","bounded":"1"',
+    "a number for an amount": '{"unbounded":1,"bounded":1',
+    "no number": '{"unbounded":"1/0","bounded":"nan"',
+    "digits without end": '{"unbounded":"' + "1" * 10**6 + '","bounded":"1"',
+    "orders to a terminal": '{"release_id":"\\u001b[2J","unbounded":"1","bounded":"1"',
+    "no details": '{"details":[],"unbounded":"1","bounded":"1"',
+    "depth": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_content_is_damage_and_does_no_harm(filled, kind):
+    rest = ',"time":"","release_id":"","details":{},"fingerprint":null,"version":""}'
+    start = HOSTILE[kind]
+    given = [part.partition('"')[0] for part in start.split('"')[1::2]]
+    fields = [f for f in rest.strip(",}").split(",") if f.partition(":")[0].strip('"') not in given]
+    body = start if kind == "depth" else f"{start},{','.join(fields)}}}"
+    database = sqlite3.connect(filled.path)
+    database.execute("INSERT INTO entries VALUES (5, ?, 'x')", [body])
+    database.commit()
+    database.close()
+    with pytest.raises(LedgerError, match="an entry can't be read"):
+        filled.read()
+    assert filled.verify() != []
+    with pytest.raises(LedgerError, match="nothing was charged"):
+        filled.charge(THIRD, "r", {})
+
+
+def test_a_view_in_place_of_a_table_is_not_asked(filled):
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number, i, i FROM n"
+    )
+    database = sqlite3.connect(filled.path)
+    database.executescript(f"ALTER TABLE entries RENAME TO old; CREATE VIEW entries AS {endless}")
+    database.close()
+    for call in (filled.read, lambda: filled.charge(THIRD, "r", {})):
+        with pytest.raises(LedgerError, match="not a ledger's"):
+            call()
+    assert "not a ledger's" in filled.verify()[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_torn_writes_are_found_or_do_no_harm(filled, seed):
+    """Cut off, zeroed or scrambled anywhere: the same entries as before, or a refusal in words."""
+    chance, content = random.Random(seed), filled.path.read_bytes()
+    before = filled.read()
+    for _ in range(40):
+        place, torn = chance.randrange(len(content)), bytearray(content)
+        kind = chance.choice(["cut", "zeros", "noise"])
+        size = chance.choice([1, 512, 4096])
+        torn[place : None if kind == "cut" else place + size] = {
+            "cut": b"",
+            "zeros": bytes(min(size, len(content) - place)),
+            "noise": chance.randbytes(min(size, len(content) - place)),
+        }[kind]
+        filled.path.write_bytes(torn)
+        try:
+            filled.check(THIRD)
+            assert filled.read() == before
+        except LedgerError as error:
+            assert len(error.reasons) == 1
+    filled.path.write_bytes(content)
+    assert filled.verify() == []
 
 
 def test_an_older_copy_is_found_against_a_noted_head(filled):

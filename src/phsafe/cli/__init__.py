@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
 
 
 def main() -> None:
     """Run the command. Exit codes: 0 done, 1 the input or the budget says no, 2 the command was wrong."""
-    from phsafe.cli.app import app
     from phsafe.errors import PHSafeError
+    from phsafe.stopping import StoppedError, stoppable
 
-    signal.signal(signal.SIGTERM, _stop)
     try:
-        app()
+        with stoppable():
+            from phsafe.cli.app import app
+
+            app()
     except PHSafeError as error:
         for reason in error.reasons:
             _complain(f"error: {reason}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        _complain("stopped")
+    except (KeyboardInterrupt, StoppedError) as stop:
+        _complain(f"stopped: {stop}" if str(stop) else "stopped")
+        sys.exit(1)
+    except MemoryError:
+        _complain("error: not enough memory; give the program more, or name a lower --memory-limit")
         sys.exit(1)
     except BrokenPipeError:
         # Whoever read the output has seen enough; Python would complain again when it closes standard output.
@@ -36,11 +39,6 @@ def main() -> None:
             "PHSAFE_DEBUG=1 shows where, and may show records: use it on public data only"
         )
         sys.exit(1)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    """Take SIGTERM like Ctrl-C, so that temporary files are removed."""
-    raise KeyboardInterrupt
 
 
 def _complain(text: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from phsafe.cli.audit import audit
 from phsafe.cli.budget import budget
@@ -20,9 +22,23 @@ from phsafe.cli.synth import synth
 from phsafe.cli.tabulate import tabulate
 from phsafe.cli.validate import validate
 from phsafe.cli.workbook import workbook
+from phsafe.stopping import StoppedError
+
+
+class Commands(TyperGroup):
+    """Commands that can be stopped in words; Typer itself would end silently, with a code of its own."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise StoppedError(str(stop)) from None
+
 
 app = typer.Typer(
     name="phsafe",
+    cls=Commands,
     help="Tables about people in their households, published without giving any person away.",
     no_args_is_help=True,
     add_completion=False,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import duckdb
 import ibis
@@ -19,13 +18,20 @@ from ibis.expr.types import Table
 
 from phsafe.engine.options import EngineOptions, Location, Storage
 from phsafe.errors import DataError, PHSafeError
+from phsafe.scratch import ScratchFolder, sweep
+
+T = TypeVar("T")
+
+#: How the names of temporary folders start.
+TEMPORARY = "phsafe-temp-"
 
 
 class DuckDB:
     """DuckDB with its own temporary folder, readable by the owner only and removed at the end."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self._folder = _temporary_folder(options.temp_dir)
+        self._scratch = _temporary_folder(options.temp_dir)
+        self._folder = self._scratch.path
         self._files: list[str] = []
         settings: dict[str, object] = {"temp_directory": str(self._folder), "preserve_insertion_order": False}
         if options.threads is not None:
@@ -34,8 +40,10 @@ class DuckDB:
             settings["memory_limit"] = options.memory_limit
         try:
             self._ibis = ibis.duckdb.connect(**settings)
-        except duckdb.Error:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        except BaseException as error:
+            self._scratch.remove()
+            if not isinstance(error, duckdb.Error):
+                raise
             raise PHSafeError(
                 f"can't open DuckDB with {'all' if options.threads is None else options.threads} threads "
                 f"and memory limit {options.memory_limit or 'none'}: expected a whole number and a size such as 4GB"
@@ -48,17 +56,17 @@ class DuckDB:
 
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """See `Engine`. Nothing is guessed: separator, quotes and types are given, and no column comes from a path."""
-        with self._in_words():
-            return self._ibis.read_csv(
+        return self._tell(lambda: self._ibis.read_csv(
             self._literal_paths(paths), hive_partitioning=False,
             auto_detect=False, header=True, delim=",", quote='"', escape='"', null_padding=False,
             compression="gzip" if gzip else "none", columns=dict.fromkeys(header, "VARCHAR"),
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def read_parquet(self, paths: Sequence[Location]) -> Table:
         """See `Engine`. Nothing is guessed: a folder named ``TABBLKST=44`` is no column."""
-        with self._in_words():
-            return self._ibis.read_parquet(self._literal_paths(paths), hive_partitioning=False)
+        return self._tell(
+            lambda: self._ibis.read_parquet(self._literal_paths(paths), hive_partitioning=False)
+        )
 
     def read_arrow(self, frame: pa.Table) -> Table:
         """See `Engine`."""
@@ -68,8 +76,7 @@ class DuckDB:
     def materialized(self, expression: Table) -> Iterator[Table]:
         """See `Engine`."""
         name = f"phsafe_{uuid.uuid4().hex}"
-        with self._in_words():
-            table = self._ibis.create_table(name, expression, temp=True)
+        table = self._tell(lambda: self._ibis.create_table(name, expression, temp=True))
         try:
             yield table
         finally:
@@ -77,25 +84,28 @@ class DuckDB:
 
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
-        with self._in_words():
-            return self._ibis.to_pyarrow(expression)
+        return self._tell(lambda: self._ibis.to_pyarrow(expression))
 
     def close(self) -> None:
         """See `Engine`."""
         self._ibis.disconnect()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.remove()
 
     def _literal_paths(self, paths: Sequence[Location]) -> list[str]:
         absolute = [Path(path).absolute() for path in paths]
         self._files += [os.fspath(path) for path in absolute]
         return [_literal_path(path) for path in absolute]
 
-    @contextlib.contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _tell(self, work: Callable[[], T]) -> T:
+        """The result of some work, or its failure in our words alone.
+
+        What is raised behind the `except` has no `__context__`, in which DuckDB's own text would live on.
+        """
         try:
-            yield
+            return work()
         except duckdb.Error as error:
-            raise _in_words(error, self._folder, self._files) from None
+            told = _in_words(error, self._folder, self._files)
+        raise told
 
     def __enter__(self) -> Self:
         return self
@@ -129,12 +139,16 @@ def _in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafe
     return DataError(f"{named or 'the input files'}: can't be read or counted ({type(error).__name__})")
 
 
-def _temporary_folder(parent: Path | None) -> Path:
+def _temporary_folder(parent: Path | None) -> ScratchFolder:
+    """A folder for what does not fit in memory; those of killed runs go first, because records lie in them."""
     try:
-        return Path(tempfile.mkdtemp(prefix="phsafe-", dir=parent))
+        place = Path(tempfile.gettempdir()) if parent is None else parent
+        sweep(place, TEMPORARY)
+        return ScratchFolder(place, TEMPORARY)
     except OSError as error:
         raise PHSafeError(
-            f"can't make a temporary folder in {parent or tempfile.gettempdir()}: {error.strerror}; name another one"
+            f"can't make a temporary folder in {parent or 'the usual places'}: {error.strerror}; "
+            "name another one with --temp-dir"
         ) from None
 
 

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -32,7 +30,8 @@ from phsafe.exact import Exact, text
 from phsafe.privacy import ledger_chain, ledger_file
 from phsafe.privacy.accountant import Loss
 from phsafe.privacy.ledger_chain import Row
-from phsafe.privacy.ledger_file import DamageError, LedgerError, connection, load_key, transaction
+from phsafe.privacy.ledger_entries import FORMAT, UNITS, Entry, Statement, entry, statement
+from phsafe.privacy.ledger_file import LedgerError, connection, load_key, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -41,48 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "UNITS", "Entry", "Ledger", "LedgerError", "Statement"]
 
-FORMAT = 1
-UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
 NAMES: Mapping[Definition, str] = {"zcdp": "zCDP", "puredp": "pure DP"}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One charge. `details` says how the release was made: sensitivity mode, settings, and so on."""
-
-    number: int
-    time: str
-    release_id: str
-    loss: Loss
-    details: Mapping[str, Any]
-    fingerprint: str | None
-    version: str
-    hash: str
-
-
-@dataclass(frozen=True)
-class Statement:
-    """All that a ledger holds, read at one moment."""
-
-    definition: Definition
-    cap: Fraction
-    entries: tuple[Entry, ...]
-    head: str
-
-    @property
-    def spent(self) -> Fraction:
-        """The sum of all unbounded losses."""
-        return sum((entry.loss.unbounded for entry in self.entries), Fraction(0))
-
-    @property
-    def spent_bounded(self) -> Fraction:
-        """The sum of all bounded losses."""
-        return sum((entry.loss.bounded for entry in self.entries), Fraction(0))
-
-    @property
-    def left(self) -> Fraction:
-        """What the cap still allows."""
-        return self.cap - self.spent
 
 
 class Ledger:
@@ -103,7 +61,6 @@ class Ledger:
             raise LedgerError(f"{path}: there is a file of this name already; a ledger is never replaced")
         if not path.parent.is_dir():
             raise LedgerError(f"{path}: there is no folder {path.parent}")
-        key = ledger_file.load_or_make_key(path)
         first = {
             "format": FORMAT,
             "ledger": str(uuid.uuid4()),
@@ -114,6 +71,7 @@ class Ledger:
         }
 
         def fill(file: Path) -> None:
+            key = ledger_file.load_or_make_key(path)
             with connection(file, new=True) as database, transaction(database, "IMMEDIATE"):
                 ledger_chain.start(database, key, first)
 
@@ -131,8 +89,17 @@ class Ledger:
     def open_or_create(
         cls, path: str | Path, cap: Exact, definition: Definition = "zcdp"
     ) -> tuple[Ledger, bool]:
-        """The ledger at a path and whether it was made now; processes that start together get the same one."""
+        """The ledger at a path and whether it was made now; processes that start together get the same one.
+
+        A key without its ledger is refused: a ledger that was lost must come back, not begin again at 0.
+        """
+        path = Path(path)
         if not os.path.lexists(path):
+            if ledger_file.was_lost(path):
+                raise LedgerError(
+                    f"{path}: the ledger is missing, but its key is here, so it was moved or deleted; put it back "
+                    "(phsafe ledger init begins a new one, with a budget of its own)"
+                )
             try:
                 return cls.create(path, cap, definition), True
             except LedgerError:
@@ -141,17 +108,24 @@ class Ledger:
         return cls.open(path), False
 
     def charge(
-        self, loss: Loss, release_id: str, details: Mapping[str, Any], fingerprint: str | None = None
+        self,
+        loss: Loss,
+        release_id: str,
+        details: Mapping[str, Any],
+        fingerprint: str | None = None,
+        locked: Callable[[], object] = lambda: None,
     ) -> Entry:
         """Charge a release's whole loss, or refuse it with a `LedgerError` that says what is left.
 
         One IMMEDIATE transaction: parallel releases queue up, so they can't pass the cap together. When this
-        returns, the charge is on disk, and nothing takes it back.
+        returns, the charge is on disk, and nothing takes it back. `locked` is called when the waiting is over and
+        nothing is written yet.
         """
         if loss.unbounded < 0 or loss.bounded < 0:
             raise LedgerError("a charge can't be negative: the ledger never refunds")
         with self._writing() as (database, key):
             rows = self._ready(database, key, loss, release_id)
+            locked()
             body = {
                 "time": _now(),
                 "release_id": release_id,
@@ -162,7 +136,7 @@ class Ledger:
                 "version": program_version(),
             }
             row = ledger_chain.append(database, key, rows[-1], body)
-        return _entry(loss.definition, row)
+        return entry(loss.definition, row)
 
     def check(self, loss: Loss) -> None:
         """Refuse now what a charge would refuse, without charging: to stop early, before the work."""
@@ -172,7 +146,7 @@ class Ledger:
     def read(self) -> Statement:
         """Everything in the ledger, at one moment."""
         with connection(self.path) as database, transaction(database, "DEFERRED"):
-            return _statement(ledger_chain.rows(database))
+            return statement(ledger_chain.rows(database))
 
     @property
     def definition(self) -> Definition:
@@ -214,7 +188,7 @@ class Ledger:
             with connection(self.path) as database, transaction(database, "DEFERRED"):
                 key = load_key(self.path)
                 problems, rows = ledger_chain.problems(database, key), ledger_chain.rows(database)
-                overspent = not problems and _statement(rows).left < 0
+                overspent = not problems and statement(rows).left < 0
         except LedgerError as error:
             return list(error.reasons)
         if stat.S_IMODE(self.path.stat().st_mode) & 0o077:
@@ -241,7 +215,7 @@ class Ledger:
                 f"{self.path}: nothing was charged, the ledger was tampered with: {problems[0]}"
             )
         rows = ledger_chain.rows(database)
-        now = _statement(rows)
+        now = statement(rows)
         unit = UNITS[now.definition]
         left = f"{text(now.left)} of {text(now.cap)} {unit} is left in the ledger {self.path}"
         if loss.definition != now.definition:
@@ -256,26 +230,6 @@ class Ledger:
         if release_id in {entry.release_id for entry in now.entries}:
             raise LedgerError(f"nothing was charged: the release {release_id} was charged before, and {left}")
         return rows
-
-
-def _statement(rows: list[Row]) -> Statement:
-    try:
-        first = json.loads(rows[0].body)
-        if first["format"] != FORMAT or first["definition"] not in UNITS:
-            raise DamageError(f"expected format {FORMAT}; another version of PHSafe may know it")
-        entries = tuple(_entry(first["definition"], row) for row in rows[1:])
-        return Statement(first["definition"], Fraction(first["cap"]), entries, rows[-1].hash)
-    except (ValueError, KeyError, TypeError, ZeroDivisionError):
-        raise DamageError("an entry can't be read") from None
-
-
-def _entry(definition: Definition, row: Row) -> Entry:
-    fields = json.loads(row.body)
-    loss = Loss(definition, Fraction(fields["unbounded"]), Fraction(fields["bounded"]))
-    return Entry(
-        row.number, fields["time"], fields["release_id"], loss,
-        fields["details"], fields["fingerprint"], fields["version"], row.hash,
-    )  # fmt: skip
 
 
 def _now() -> str:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from phsafe.privacy.ledger_file import APPLICATION_ID, DamageError
 
-_TABLES = (
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)",
-    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), entries INTEGER NOT NULL, mac TEXT NOT NULL)",
-)
+_TABLES = {
+    "entries": "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)",
+    "head": "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), entries INTEGER NOT NULL, mac TEXT NOT NULL)",
+}
 #: Against slips of the hand; a determined hand can drop them, and is found by the chain.
 TRIGGERS = {
     f"no_{verb.lower()}_of_{table}": (
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 def start(database: sqlite3.Connection, key: bytes, body: dict[str, Any]) -> None:
     """Make the tables and the first row."""
     database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    for statement in (*_TABLES, *TRIGGERS.values()):
+    for statement in (*_TABLES.values(), *TRIGGERS.values()):
         database.execute(statement)
     append(database, key, None, body)
 
@@ -57,7 +57,9 @@ def append(database: sqlite3.Connection, key: bytes, last: Row | None, body: dic
 
 
 def rows(database: sqlite3.Connection) -> list[Row]:
-    """All rows in order, unchecked."""
+    """All rows in order, unchecked; from a table, not from a view that would compute whatever it likes."""
+    if {name: sql for name, sql in _schema(database).items() if name not in TRIGGERS} != _TABLES:
+        raise DamageError("its tables are not a ledger's")
     found = database.execute("SELECT number, body, hash FROM entries ORDER BY number").fetchall()
     if not found:
         raise DamageError("its first entry, with the cap, is missing")
@@ -66,6 +68,8 @@ def rows(database: sqlite3.Connection) -> list[Row]:
 
 def problems(database: sqlite3.Connection, key: bytes) -> list[str]:
     """What is wrong with the chain, the head and the triggers, in words; empty if nothing is."""
+    if database.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        raise DamageError("SQLite finds its pages broken")
     chain = rows(database)
     broken = _first_break(chain)
     found = [broken] if broken else []
@@ -74,10 +78,13 @@ def problems(database: sqlite3.Connection, key: bytes) -> list[str]:
         found.append("the head, which says how many entries there are, is missing")
     elif str(head[1]) != _mac(key, len(chain), chain[-1].hash) or head[0] != len(chain):
         found.append("entries at the end were cut off or replaced, or the key is not this ledger's")
-    triggers = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall())
-    if triggers != TRIGGERS:
+    if _schema(database) != _TABLES | TRIGGERS:
         found.append("the triggers that keep the ledger append-only were removed or changed")
     return found
+
+
+def _schema(database: sqlite3.Connection) -> dict[str, str]:
+    return dict(database.execute("SELECT name, sql FROM sqlite_master").fetchall())
 
 
 def _first_break(chain: list[Row]) -> str | None:

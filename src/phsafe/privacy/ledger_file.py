@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +17,7 @@ from phsafe.errors import PHSafeError
 
 #: How long a command waits for another that holds the ledger.
 BUSY_SECONDS = 30.0
+_STEP_MS = 200
 #: "PHSL": tells a ledger from any other SQLite file.
 APPLICATION_ID = 0x5048534C
 KEY_BYTES = 32
@@ -37,7 +40,8 @@ def key_path(path: Path) -> Path:
 def publish(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a file under a temporary name with mode 0600, fill it, and give it its name if that is free.
 
-    A link either takes the name or fails, so of two processes one wins, and nobody sees half a file.
+    A link either takes the name or fails, so of two processes one wins, and nobody sees half a file. The winner
+    removes what others, the dead and the late, have begun: none of it can get the name any more.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
@@ -52,12 +56,31 @@ def publish(path: Path, fill: Callable[[Path], None]) -> None:
         finally:
             temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
-    except FileExistsError:
-        raise LedgerError(
-            f"{path}: there is a file of this name already; a ledger is never replaced"
-        ) from None
-    except OSError as error:
+    except (OSError, LedgerError) as error:
+        if os.path.lexists(path):
+            raise LedgerError(
+                f"{path}: there is a file of this name already; a ledger is never replaced"
+            ) from None
+        if isinstance(error, LedgerError):
+            raise
         raise LedgerError(f"{path}: can't make the file: {error.strerror}") from None
+    for begun in unfinished(path):
+        begun.unlink(missing_ok=True)
+
+
+def unfinished(path: Path) -> list[Path]:
+    """What processes have begun for a name, with SQLite's journals."""
+    name = re.compile(rf"{re.escape(f'.{path.name}.')}[0-9a-f]{{16}}\.new(-journal)?")
+    try:
+        return [begun for begun in path.parent.iterdir() if name.fullmatch(begun.name)]
+    except OSError:  # a folder that can't be listed
+        return []
+
+
+def was_lost(path: Path) -> bool:
+    """Whether a ledger that is not there has been there: it left its key, and nobody is making it now."""
+    # In this order: a process that makes it now first begins it, then makes the key, then gives it its name.
+    return os.path.lexists(key_path(path)) and not unfinished(path) and not os.path.lexists(path)
 
 
 def load_key(path: Path) -> bytes:
@@ -67,6 +90,7 @@ def load_key(path: Path) -> bytes:
         status = place.lstat()
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(f"{place}: expected a plain file with the ledger's key, got something else")
+        _only_name(place, status)
         if status.st_mode & 0o077:
             raise LedgerError(f"{place}: the key can be read or changed by others; chmod 600 it")
         key = bytes.fromhex(place.read_text(encoding="ascii"))
@@ -99,16 +123,19 @@ def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]
     if not new:
         _refuse_odd_file(path)
     mode = "rw" if os.access(path, os.W_OK) else "ro"
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as database:
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
             # EXTRA is FULL plus a sync of the folder: a charge that was confirmed survives a power cut.
-            database.execute("PRAGMA synchronous = EXTRA")
-            if not new and database.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            _patiently(database, "PRAGMA synchronous = EXTRA")
+            database.execute("PRAGMA trusted_schema = OFF")
+            if not new and _patiently(database, "PRAGMA application_id").fetchone() != (APPLICATION_ID,):
                 raise LedgerError(f"{path}: expected a PHSafe ledger, got another file")
             yield database
     except sqlite3.Error as error:
         raise LedgerError(f"{path}: {_words(error)}") from None
+    except UnicodeDecodeError:  # of SQLite's own message, which quotes the file
+        raise LedgerError(f"{path}: the ledger is damaged") from None
     except DamageError as error:
         raise LedgerError(f"{path}: the ledger is damaged: {error}") from None
 
@@ -116,7 +143,7 @@ def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]
 @contextmanager
 def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
     """One transaction, committed at the end and rolled back on any error. IMMEDIATE lets in one writer at a time."""
-    database.execute(f"BEGIN {kind}")
+    _patiently(database, f"BEGIN {kind}")
     try:
         yield
         database.execute("COMMIT")
@@ -126,10 +153,29 @@ def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
         raise
 
 
+def _patiently(database: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
+    """Wait for another process in short steps: SQLite's own waiting can't be stopped with Ctrl-C."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    database.execute(f"PRAGMA busy_timeout = {_STEP_MS}")
+    try:
+        while True:
+            try:
+                return database.execute(statement)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+    finally:
+        database.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+
+
 def _refuse_odd_file(path: Path) -> None:
-    """A link could be turned to another ledger, with a fresh budget, between two releases."""
+    """A link could be turned to another ledger, with a fresh budget, between two releases.
+
+    Under two names a ledger has two journals, and SQLite can lose what one of them holds.
+    """
     try:
         status = path.lstat()
+        status = _only_name(path, status)
     except FileNotFoundError:
         raise LedgerError(f"{path}: there is no ledger here; phsafe ledger init makes one") from None
     except OSError as error:
@@ -138,6 +184,21 @@ def _refuse_odd_file(path: Path) -> None:
         raise LedgerError(f"{path}: expected the ledger itself, got a symbolic link to it")
     if not stat.S_ISREG(status.st_mode):
         raise LedgerError(f"{path}: expected a ledger, got something that is not a plain file")
+    if status.st_nlink > 1:
+        raise LedgerError(
+            f"{path}: expected a ledger with one name, got a file with another hard link; remove it"
+        )
+
+
+def _only_name(path: Path, status: os.stat_result) -> os.stat_result:
+    """Take away the temporary name that a process killed at the end of `publish` left behind."""
+    if status.st_nlink == 1:
+        return status
+    for begun in unfinished(path):
+        with suppress(FileNotFoundError):
+            if begun.lstat().st_ino == status.st_ino:
+                begun.unlink()
+    return path.lstat()
 
 
 def _words(error: sqlite3.Error) -> str:

@@ -49,7 +49,7 @@ def load(data: DataSource, engine: Engine) -> Tables:
 
 def check_readable(data: DataSource, options: EngineOptions | None = None) -> None:
     """Every problem of a data source's layout that can be seen without counting: files, columns, types."""
-    with open_engine(options if options and options.engine != "duckdb" else None) as engine:
+    with open_engine(options) as engine:
         load(data, engine)
 
 

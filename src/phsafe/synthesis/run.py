@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from phsafe.errors import PHSafeError
+from phsafe.stopping import SIGNALS
 from phsafe.synthesis.chunk import Tables, compose
 from phsafe.synthesis.plan import Chunk, parse_states, plan
 
@@ -114,8 +115,9 @@ def _next(waiting: deque[tuple[Chunk, Future[Tables]]]) -> tuple[Chunk, Tables]:
 
 
 def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave signals to the parent, and end when the parent is gone."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
