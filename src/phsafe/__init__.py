@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phsafe.api import release, tabulate, validate
+    from phsafe.appraisal import Accuracy, accuracy
     from phsafe.auditing import audit
     from phsafe.budgets import Budget, budget
     from phsafe.config import Config
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from phsafe.tables import CENSUS_2020
 
 _HOMES = {
+    "Accuracy": "phsafe.appraisal",
     "Budget": "phsafe.budgets",
     "CENSUS_2020": "phsafe.tables",
     "Config": "phsafe.config",
@@ -31,6 +33,7 @@ _HOMES = {
     "Estimates": "phsafe.estimation",
     "PHSafeError": "phsafe.errors",
     "Release": "phsafe.folder",
+    "accuracy": "phsafe.appraisal",
     "audit": "phsafe.auditing",
     "budget": "phsafe.budgets",
     "estimate": "phsafe.estimation",
@@ -44,12 +47,14 @@ _HOMES = {
 
 __all__ = [
     "CENSUS_2020",
+    "Accuracy",
     "Budget",
     "Config",
     "EngineOptions",
     "Estimates",
     "PHSafeError",
     "Release",
+    "accuracy",
     "audit",
     "budget",
     "estimate",

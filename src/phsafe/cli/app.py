@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from phsafe.cli.accuracy import accuracy
 from phsafe.cli.audit import audit
 from phsafe.cli.budget import budget
 from phsafe.cli.demo import demo
@@ -50,6 +51,7 @@ app = typer.Typer(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, synth, pums),
     "With confidential data": (validate, tabulate, release),
+    "With public or made-up data": (accuracy,),
     "After a release (public)": (check, estimate, report),
     "Choose parameters (no data needed)": (budget, solve, explore, workbook, audit),
 }

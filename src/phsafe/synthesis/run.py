@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from phsafe.errors import PHSafeError
-from phsafe.stopping import SIGNALS
 from phsafe.synthesis.chunk import Tables, compose
 from phsafe.synthesis.plan import Chunk, parse_states, plan
+from phsafe.workers import cores, in_order
 
 #: Marks a folder as safe to show: what may see single records may see these.
 MARK = "PUBLIC"
@@ -73,56 +66,5 @@ def _composed(chunks: list[Chunk], jobs: int | None) -> Iterator[tuple[Chunk, Ta
     """The chunks with their rows, in order."""
     if jobs is None:
         few = sum(chunk.households for chunk in chunks) < ALONE_BELOW
-        jobs = 1 if few else min(_cores(), MOST_JOBS)
-    jobs = min(jobs, len(chunks))
-    if jobs <= 1:
-        for chunk in chunks:
-            yield chunk, compose(chunk)
-    else:
-        yield from _composed_by_many(chunks, jobs)
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _composed_by_many(chunks: list[Chunk], jobs: int) -> Iterator[tuple[Chunk, Tables]]:
-    # "spawn", because forking a process that has threads (Arrow's, a progress bar's) can lock up.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker)
-    # A window of chunks keeps all processes busy, and the memory from growing while this one writes.
-    waiting: deque[tuple[Chunk, Future[Tables]]] = deque()
-    try:
-        for chunk in chunks:
-            waiting.append((chunk, pool.submit(compose, chunk)))
-            if len(waiting) > jobs + 1:
-                yield _next(waiting)
-        while waiting:
-            yield _next(waiting)
-    except BrokenProcessPool:
-        raise PHSafeError(
-            "a process that made households ended early: out of memory, or a script without "
-            'if __name__ == "__main__"; try jobs=1'
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _next(waiting: deque[tuple[Chunk, Future[Tables]]]) -> tuple[Chunk, Tables]:
-    chunk, future = waiting.popleft()
-    return chunk, future.result()
-
-
-def _start_worker() -> None:
-    """Leave signals to the parent, and end when the parent is gone."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+        jobs = 1 if few else min(cores(), MOST_JOBS)
+    return zip(chunks, in_order(compose, chunks, min(jobs, len(chunks))), strict=True)

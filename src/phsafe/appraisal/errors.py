@@ -1,0 +1,188 @@
+"""Errors of noisy counts: the part due to noise, the part due to truncation, and whether the noise is as stated.
+
+An error is (noisy − true) = (noisy − truncated) + (truncated − true): what the noise adds, and what truncation takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from phsafe import grid
+from phsafe.appraisal.reference import Magnitude, magnitude, sample_moe
+from phsafe.appraisal.scenarios import Scenario
+from phsafe.config import Config
+from phsafe.levels import Level
+from phsafe.privacy.accountant import Event, plan
+from phsafe.spec import Derived, Tabulation
+
+Integers = NDArray[np.int64]
+Row = dict[str, Any]
+#: Noisy counts of all releases: releases × rows for each measurement.
+Noisy = Mapping[tuple[str, str], Integers]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of one output at one level: `noise` is releases × rows, `truncation` and `truth` have a row each."""
+
+    scenario: Scenario
+    output: Tabulation | Derived
+    level: Level
+    event: Event
+    truth: Integers = field(repr=False)
+    truncation: Integers = field(repr=False)
+    noise: Integers = field(repr=False)
+
+    def keys(self) -> Row:
+        """What the row of a table of errors is about."""
+        return {
+            "TABULATION": self.output.name,
+            "LEVEL": self.level.key,
+            "THRESHOLDS": self.scenario.thresholds,
+            "SCALE": float(self.scenario.scale),
+            "TAU": self.event.tau,
+        }
+
+    def magnitude(self, terms: int) -> Magnitude:
+        """How large the noise of rows that add up so many counts should be."""
+        return magnitude(self.scenario.config.privacy, self.event.noise, terms)
+
+
+def errors(
+    scenario: Scenario, everybody: grid.Counts, truncated: grid.Counts, noisy: Noisy
+) -> Iterator[Errors]:
+    """The errors of every output and level."""
+    config = scenario.config
+    events = {(event.tabulation, event.level): event for event in plan(config).events}
+    for output, levels in config.outputs():
+        for level in levels:
+            key = (config.catalog.measured(output).name, level.key)
+
+            def shown(counts: Integers, output: Tabulation | Derived = output) -> Integers:
+                made = grid.derive(config, output, counts.ravel()) if isinstance(output, Derived) else counts
+                return made.reshape(*counts.shape[:-1], -1)
+
+            yield Errors(
+                scenario, output, level, events[key],
+                truth=shown(everybody[key]),
+                truncation=shown(truncated[key] - everybody[key]),
+                noise=shown(noisy[key] - truncated[key]),
+            )  # fmt: skip
+
+
+def terms_of(output: Tabulation | Derived) -> list[int]:
+    """How many noisy counts each cell adds up: one, unless it is derived."""
+    if isinstance(output, Derived):
+        return [len(cells) for cells in output.cells.values()]
+    return [1] * len(output.cells)
+
+
+def tests_of(config: Config) -> int:
+    """How many tests of the noise a scenario gets: one for each row of `rows_of`, and the pooled one."""
+    return 1 + sum(len(set(terms_of(output))) * len(levels) for output, levels in config.outputs())
+
+
+def moments(errors: NDArray[Any], prefix: str = "") -> Row:
+    """Mean absolute error, root of the mean squared error, and bias (the mean error)."""
+    values = errors.astype(np.float64)
+    return {
+        f"{prefix}MAE": float(np.abs(values).mean()),
+        f"{prefix}RMSE": float(np.sqrt(np.square(values).mean())),
+        f"{prefix}BIAS": float(values.mean()),
+    }
+
+
+def rows_of(one: Errors, false_alarm: float) -> Iterator[Row]:
+    """A row for each number of noisy counts that are added up: the noise of each such number has its own MOE.
+
+    Sound noise leaves the band of its MOE with a chance of `false_alarm` at most.
+    """
+    each = terms_of(one.output)
+    all_terms = np.tile(each, len(one.truth) // len(each))
+    for terms in sorted(set(each)):
+        chosen = all_terms == terms
+        noise, truncation = one.noise[:, chosen], one.truncation[chosen]
+        expected = one.magnitude(terms)
+        moe = sample_moe(noise)
+        p_value = expected.p_value(moe, noise.size)
+        low, high = expected.band(noise.size, false_alarm)
+        variance = terms * one.event.noise.variance
+        yield {
+            **one.keys(),
+            "TERMS": terms,
+            "CELLS": int(chosen.sum()),
+            "RELEASES": len(noise),
+            **moments(noise + truncation),
+            "RMSE_EXPECTED": float(np.sqrt(np.square(truncation.astype(float)).mean() + variance)),
+            **moments(noise, "NOISE_"),
+            **moments(truncation, "TRUNCATION_"),
+            "MOE_EXPECTED": expected.moe,
+            "MOE": moe,
+            "MOE_LOWEST": low,
+            "MOE_HIGHEST": high,
+            "WITHIN": float((np.abs(noise) <= expected.moe).mean()),
+            "WITHIN_EXPECTED": expected.within(expected.moe),
+            "P_VALUE": p_value,
+            "AS_STATED": p_value >= false_alarm,
+        }
+
+
+def cells_of(one: Errors) -> pl.DataFrame:
+    """A row for each published count: the truth, what truncation takes, and its errors over all releases."""
+    config = one.scenario.config
+    grid_rows = pl.DataFrame(
+        grid.level_rows(config, one.output, one.level),
+        schema={name: pl.Int64 if name == "DATA_CELL" else pl.String for name in grid.KEYS},
+        orient="row",
+    )
+    total, noise = (errors.astype(np.float64) for errors in (one.noise + one.truncation, one.noise))
+    return grid_rows.select(
+        *(
+            pl.lit(value, pl.Int64 if name == "TAU" else None).alias(name)
+            for name, value in one.keys().items()
+        ),
+        *grid.KEYS,
+        TRUTH=one.truth,
+        TRUNCATION=one.truncation,
+        BIAS=total.mean(axis=0),
+        RMSE=np.sqrt(np.square(total).mean(axis=0)),
+        NOISE_BIAS=noise.mean(axis=0),
+        NOISE_RMSE=np.sqrt(np.square(noise).mean(axis=0)),
+    )
+
+
+@dataclass(frozen=True)
+class NoiseTest:
+    """Whether the noise of a scenario is as stated, all measurements together: the share within their exact MOE."""
+
+    scenario: Scenario
+    counts: int
+    within: float
+    expected: float
+    p_value: float
+    as_stated: bool
+
+
+def pooled(scenario: Scenario, all_errors: Iterable[Errors], false_alarm: float) -> NoiseTest:
+    """Pool all measured counts of a scenario; derived ones hold no further noise. A share of so many is normal."""
+    within = counts = 0
+    mean = variance = 0.0
+    for one in all_errors:
+        if isinstance(one.output, Tabulation):
+            expected = one.magnitude(1)
+            share = expected.within(expected.moe)
+            within += int((np.abs(one.noise) <= expected.moe).sum())
+            counts += one.noise.size
+            mean += one.noise.size * share
+            variance += one.noise.size * share * (1 - share)
+    p_value = 2 * stats.norm.sf(abs(within - mean) / np.sqrt(variance)) if variance else 1.0
+    return NoiseTest(
+        scenario, counts, within / counts, mean / counts, float(p_value), bool(p_value >= false_alarm)
+    )

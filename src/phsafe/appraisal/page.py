@@ -1,0 +1,105 @@
+"""The report as one page that needs nothing else: readable on a screen, light or dark, on a phone, and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import TYPE_CHECKING
+
+from phsafe.appraisal import plots, sections
+from phsafe.schema import STATES
+
+if TYPE_CHECKING:
+    from phsafe.appraisal.run import Accuracy
+
+STYLE = """
+:root { color-scheme: light dark; --ground: #f2f4f8; --card: #fff; --line: #d9dfe9; --text: #15202e; --muted: #566277;
+--bad: #b3261e; --good: #1a7440; font: 15px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif }
+@media screen and (prefers-color-scheme: dark) { :root { --ground: #0f1319; --card: #181e27; --line: #313c4b;
+--text: #e7ecf3; --muted: #9fadc0; --bad: #ff9088; --good: #63d593 } }
+* { box-sizing: border-box } body { margin: 0; background: var(--ground); color: var(--text) }
+main { max-width: 1120px; margin: 0 auto; padding: 24px 16px 60px }
+h1 { font-size: 26px; line-height: 1.2; margin: 0 } h2 { font-size: 18px; margin: 0 0 4px } .next { margin-top: 22px }
+p { margin: 4px 0 10px } .muted { color: var(--muted) } .good { color: var(--good) } .wrong { color: var(--bad) }
+section, .facts div { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 14px 18px }
+section { margin-top: 16px } .facts b { display: block; font-size: 22px; line-height: 1.25 }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 12px; margin-top: 16px }
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(215px, 1fr)); gap: 8px 12px }
+.panels svg { width: 100%; height: auto; display: block } .legend { margin-bottom: 8px } .scroll { overflow-x: auto }
+table { border-collapse: collapse; width: 100%; font-size: 13.5px } .strip { width: 120px; height: 16px }
+th, td { padding: 3px 7px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
+font-variant-numeric: tabular-nums }
+th { color: var(--muted); font-weight: 600; vertical-align: bottom; white-space: normal }
+:is(th, td).word { text-align: left } tr.first td { border-top: 2px solid var(--line) }
+@page { size: A4 landscape; margin: 12mm } @media print { body { background: #fff } main { max-width: none; padding: 0 }
+tr, .panels svg { break-inside: avoid } h2 { break-after: avoid } .scroll { overflow: visible }
+table { font-size: 9.5px } th, td { padding: 1px 4px } }
+"""
+
+
+def page(accuracy: Accuracy) -> str:
+    """The page. Every word that comes from outside is escaped."""
+    config = accuracy.config
+    where = "50 states and DC" if len(config.states) == 51 else ", ".join(STATES[s] for s in config.states)
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Accuracy: {escape(accuracy.source)}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>{STYLE}{plots.STYLE}</style></head><body><main>
+<h1>How far from the truth?</h1>
+<p class="muted">{accuracy.trials:,} releases in memory of public data: {escape(accuracy.source)}; {escape(where)};
+sensitivity {escape(config.sensitivity)}; made {made} by phsafe accuracy. Exact errors are shown and no ledger was
+charged, which only public data allow.</p>
+{_nowhere(accuracy)}
+<div class="facts">{"".join(_facts(accuracy))}</div>
+{sections.thresholds(accuracy)}
+{sections.counts(accuracy)}
+{sections.noise(accuracy)}
+{sections.finished(accuracy)}
+{sections.READING}
+</main></body></html>
+"""
+
+
+def _nowhere(accuracy: Accuracy) -> str:
+    if not accuracy.nowhere:
+        return ""
+    return f'<p class="wrong">{escape(nowhere_words(accuracy.nowhere))}</p>'
+
+
+def nowhere_words(regions: Sequence[str]) -> str:
+    """A sentence about regions of the config that the data say nothing of."""
+    shown = ", ".join(STATES.get(region, region) for region in regions[:3])
+    more = f" and {len(regions) - 3} more" if len(regions) > 3 else ""
+    return (
+        f"The data have nobody in {shown}{more}: errors there are those of empty tables. "
+        "Name only the states that the data cover in state_filter."
+    )
+
+
+def _fact(number: str, words: str, kind: str = "") -> str:
+    return f'<div><b class="{kind}">{number}</b><span class="muted">{words}</span></div>'
+
+
+def _facts(accuracy: Accuracy) -> Iterable[str]:
+    rows, first = accuracy.tabulations, accuracy.tests[0]
+    off = len(rows) - rows["AS_STATED"].sum()
+    if accuracy.as_stated:
+        yield _fact(
+            "As stated", f"the noise of all {len(rows)} rows is within sampling error of its 90 % MOE", "good"
+        )
+    else:
+        pooled = sum(not test.as_stated for test in accuracy.tests)
+        yield _fact(
+            "Not as stated", f"the noise of {off} of {len(rows)} rows, {pooled} scenarios pooled", "wrong"
+        )
+    yield _fact(
+        f"{100 * first.within:.2f} %",
+        f"of {first.counts:,} noisy counts within their exact 90 % MOE; expected {100 * first.expected:.2f} %",
+    )
+    if accuracy.estimated:
+        for (method,), own in accuracy.base(accuracy.lines).group_by("METHOD", maintain_order=True):
+            share = 100 * own["COVERAGE_TRUNCATED"].to_numpy().mean()
+            yield _fact(f"{share:.1f} %", f"of 90 % intervals hold their value after estimation, {method}")

@@ -1,0 +1,110 @@
+"""What is true: exact counts without truncation, the same cut at each threshold, and the lines they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from phsafe import grid
+from phsafe.config import Config
+from phsafe.counting import Settings, count
+from phsafe.engine import EngineOptions, started
+from phsafe.estimation.lines import basis, counted, ratios
+from phsafe.levels import Level
+from phsafe.progress import Progress, part, silent
+from phsafe.source import DataSource
+from phsafe.spec import Table, Tabulation
+
+#: The keys of a line of a finished table.
+LINE_KEYS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL")
+Array = NDArray[np.float64]
+#: The thresholds of a config, as a key.
+Thresholds = tuple[tuple[str, int], ...]
+
+
+def thresholds(config: Config) -> Thresholds:
+    """What the truncated counts of a config depend on, beside the data."""
+    return tuple(sorted(config.tau.items()))
+
+
+def exact_counts(
+    configs: Iterable[Config],
+    data: DataSource,
+    settings: Settings,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> tuple[grid.Counts, Mapping[Thresholds, grid.Counts]]:
+    """Everybody counted, and the truncated counts for each set of thresholds; the input is validated once."""
+    distinct = {thresholds(config): config for config in configs}
+    first = next(iter(distinct.values()))
+    share = 1 / (len(distinct) + 1)
+    with started(options) as running:
+        everybody = count(first, data, replace(settings, truncate=False), running, part(progress, 0.0, share))
+        checked = replace(settings, truncate=True, skip_validation=True)
+        truncated = {
+            key: count(config, data, checked, running, part(progress, i * share, (i + 1) * share))
+            for i, (key, config) in enumerate(distinct.items(), start=1)
+        }
+    return everybody, truncated
+
+
+def nowhere(config: Config, everybody: grid.Counts) -> list[str]:
+    """The regions of the config in which nobody was counted."""
+    found: dict[str, int] = {}
+    for tabulation, level, _ in config.measurements():
+        sums = everybody[tabulation.name, level.key].reshape(-1, len(tabulation.cells)).sum(axis=1)
+        for (region, _iteration), people in zip(level.groups(config.states), sums, strict=True):
+            found[region] = found.get(region, 0) + int(people)
+    return [region for region, people in found.items() if not people]
+
+
+def lines(config: Config, counts: grid.Counts) -> dict[str, pl.DataFrame]:
+    """Every line of every table that the counts can make: its keys, LEVEL, and VALUE (NaN: an average of no units)."""
+    frames = {table.name: list(_lines(config, table, counts)) for table in config.catalog.tables}
+    return {name: pl.concat(parts) for name, parts in frames.items() if parts}
+
+
+def _lines(config: Config, table: Table, counts: grid.Counts) -> Iterable[pl.DataFrame]:
+    catalog = config.catalog
+    if (tabulation := counted(table)) is not None:
+        for level in config.levels_of(tabulation):
+            for line in table.shell:
+                cells = basis(catalog, table, tabulation, line.number)
+                yield _frame(config, level, line.number, _sums(counts, tabulation, level, cells))
+    for ratio in ratios(catalog, table):
+        above = {level.key for level in config.levels_of(ratio.numerator)}
+        for level in config.levels_of(ratio.denominator):
+            if level.key not in above:
+                continue
+            units = _sums(counts, ratio.denominator, level, ratio.per)
+            for number, parts in ratio.lines:
+                cells = tuple(cell for part_ in parts for cell in ratio.parts[part_])
+                people = _sums(counts, ratio.numerator, level, cells)
+                average = np.divide(people, units, out=np.full(len(units), np.nan), where=units > 0)
+                yield _frame(config, level, number, average)
+
+
+def _sums(counts: grid.Counts, tabulation: Tabulation, level: Level, cells: Iterable[int]) -> Array:
+    """The sum of some cells in every group of a level."""
+    names = list(tabulation.cells)
+    by_group = counts[tabulation.name, level.key].reshape(-1, len(names))
+    sums: Array = by_group[:, [names.index(cell) for cell in cells]].sum(axis=1).astype(np.float64)
+    return sums
+
+
+def _frame(config: Config, level: Level, number: int, values: Array) -> pl.DataFrame:
+    groups = list(level.groups(config.states))
+    return pl.DataFrame(
+        {
+            "REGION_TYPE": [level.geography.region_type] * len(groups),
+            "REGION_ID": [region for region, _ in groups],
+            "ITERATION_CODE": [iteration.code for _, iteration in groups],
+            "CELL": pl.Series([number] * len(groups), dtype=pl.Int64),
+            "LEVEL": [level.key] * len(groups),
+            "VALUE": values,
+        }
+    )
