@@ -79,7 +79,7 @@ def magnitude(definition: Definition, noise: Noise, terms: int = 1) -> Magnitude
 
     >>> from phsafe.privacy.margins import geometric_variance
     >>> magnitude("puredp", Noise("Two-Sided Geometric", 10.0, geometric_variance(10.0))).moe
-    22
+    23
     """
     step, shares = _shares(definition, noise.scale, terms)
     return Magnitude(exact_moe(definition, noise, terms), step, shares)

@@ -205,5 +205,10 @@ def _appraise(
     )
 
 
+#: Columns that may hold nothing at all.
+_TYPES = {"TAU": pl.Int64, "COVERAGE_ERROR": pl.Float64}
+
+
 def _frame(rows: Sequence[Row]) -> pl.DataFrame:
-    return pl.DataFrame(rows, infer_schema_length=None)
+    types = {name: kind for name, kind in _TYPES.items() if rows and name in rows[0]}
+    return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)

@@ -1,0 +1,40 @@
+"""A report over the small data: two states, three thresholds, two budgets, real noise."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from phsafe.appraisal import accuracy
+from phsafe.config import Config
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ROOT / "tests" / "data" / "small"
+KEPT = ("PH7", "PH8_denom")
+#: No sound run may fail a test: bands so wide that one in a thousand million leaves them.
+NEVER = 1e-9
+
+
+def _make_config(states=("50", "56"), kept=KEPT, **changes) -> Config:
+    """The 2020 parameters for a few states and tabulations, with thresholds that cut."""
+    document = json.loads((ROOT / "examples" / "us.json").read_text(), parse_float=Decimal)
+    for name, levels in document["privacy_budget"].items():
+        if name not in kept:
+            levels.update(dict.fromkeys(levels, Decimal(0)))
+    document["state_filter"] = list(states)
+    document["tau"] = dict.fromkeys(document["tau"], 3)
+    return Config.load(document | changes)
+
+
+@pytest.fixture(scope="session")
+def make_config():
+    return _make_config
+
+
+@pytest.fixture(scope="session")
+def report():
+    return accuracy(
+        _make_config(), SMALL, trials=6, estimate_trials=1, tau=[1, 5], scale=["1", "100"],
+        public=True, false_alarm=NEVER, skip_validation=True, jobs=1,
+    )  # fmt: skip
