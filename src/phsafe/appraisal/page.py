@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from html import escape
 from typing import TYPE_CHECKING
 
 from phsafe.appraisal import plots, sections
+from phsafe.display.html import Html, el, printable
 from phsafe.schema import STATES
 
 if TYPE_CHECKING:
@@ -39,34 +39,29 @@ table { font-size: 9.5px } th, td { padding: 1px 4px } }
 
 
 def page(accuracy: Accuracy) -> str:
-    """The page. Every word that comes from outside is escaped."""
+    """The page. Whatever comes from outside is text, and text is escaped."""
     config = accuracy.config
     where = "50 states and DC" if len(config.states) == 51 else ", ".join(STATES[s] for s in config.states)
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    lead = (
+        f"{accuracy.trials:,} releases in memory of public data: {printable(accuracy.source)}; {where}; sensitivity "
+        f"{config.sensitivity}; made {made} by phsafe accuracy. Exact errors are shown and no ledger was charged, "
+        "which only public data allow."
+    )
+    content = el(
+        "main",
+        el("h1", "How far from the truth?"),
+        el("p", lead, class_="muted"),
+        el("p", nowhere_words(accuracy.nowhere), class_="wrong") if accuracy.nowhere else None,
+        el("div", *_facts(accuracy), class_="facts"),
+        *(Html(one(accuracy)) for one in sections.SECTIONS),
+    )
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Accuracy: {escape(accuracy.source)}</title>
+<html lang="en"><head><meta charset="utf-8">{el("title", f"Accuracy: {printable(accuracy.source)}")}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>{STYLE}{plots.STYLE}</style></head><body><main>
-<h1>How far from the truth?</h1>
-<p class="muted">{accuracy.trials:,} releases in memory of public data: {escape(accuracy.source)}; {escape(where)};
-sensitivity {escape(config.sensitivity)}; made {made} by phsafe accuracy. Exact errors are shown and no ledger was
-charged, which only public data allow.</p>
-{_nowhere(accuracy)}
-<div class="facts">{"".join(_facts(accuracy))}</div>
-{sections.thresholds(accuracy)}
-{sections.counts(accuracy)}
-{sections.noise(accuracy)}
-{sections.finished(accuracy)}
-{sections.READING}
-</main></body></html>
+<style>{STYLE}{plots.STYLE}</style></head><body>{content}</body></html>
 """
-
-
-def _nowhere(accuracy: Accuracy) -> str:
-    if not accuracy.nowhere:
-        return ""
-    return f'<p class="wrong">{escape(nowhere_words(accuracy.nowhere))}</p>'
 
 
 def nowhere_words(regions: Sequence[str]) -> str:
@@ -79,11 +74,11 @@ def nowhere_words(regions: Sequence[str]) -> str:
     )
 
 
-def _fact(number: str, words: str, kind: str = "") -> str:
-    return f'<div><b class="{kind}">{number}</b><span class="muted">{words}</span></div>'
+def _fact(number: str, words: str, kind: str | None = None) -> Html:
+    return el("div", el("b", number, class_=kind), el("span", words, class_="muted"))
 
 
-def _facts(accuracy: Accuracy) -> Iterable[str]:
+def _facts(accuracy: Accuracy) -> Iterable[Html]:
     rows, first = accuracy.tabulations, accuracy.tests[0]
     off = len(rows) - rows["AS_STATED"].sum()
     if accuracy.as_stated:

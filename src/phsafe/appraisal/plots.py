@@ -7,6 +7,7 @@ from html import escape
 from math import floor, log10
 
 from phsafe.appraisal.curves import Curve
+from phsafe.display.html import Html, el
 
 STYLE = """
 svg text { font: 11px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #566277 }
@@ -87,9 +88,11 @@ def _nice(top: float) -> float:
     return float(max(step for step in (1, 2, 2.5, 5, 10) if step * unit <= 0.45 * top) * unit)
 
 
-def svg(inner: str, width: float, height: float, label: str) -> str:
+def svg(inner: str, width: float, height: float, label: str, style: str | None = None) -> Html:
     """A picture in a page."""
-    return f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+    return el(
+        "svg", Html(inner), viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label, style=style
+    )
 
 
 def matrix(found: Mapping[tuple[str, str], Sequence[Curve]], title: str, subtitle: str) -> str:
@@ -106,11 +109,14 @@ def matrix(found: Mapping[tuple[str, str], Sequence[Curve]], title: str, subtitl
         place = (16 + columns.index(key) * (WIDTH + 14), 84 + rows.index(name) * (HEIGHT + 14))
         label = panel_title(curves[0])
         parts.append(f'<g transform="translate({place[0]} {place[1]})">{panel(curves, label, number)}</g>')
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{escape(title)}"><style>{STYLE}</style>'
-        f'<rect class="ground" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
-    )
+    return el(
+        "svg",
+        el("title", title),
+        Html(f"<style>{STYLE}</style>"),
+        el("rect", class_="ground", width="100%", height="100%"),
+        Html("".join(parts)),
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
+    )  # fmt: skip
 
 
 def legend(curves: Sequence[Curve]) -> str:
@@ -118,12 +124,10 @@ def legend(curves: Sequence[Curve]) -> str:
     return _legend(curves)[0]
 
 
-def legend_picture(curves: Sequence[Curve]) -> str:
+def legend_picture(curves: Sequence[Curve]) -> Html:
     """The legend as a picture in a page."""
     inner, width = _legend(curves)
-    return svg(f'<g transform="translate(4 12)">{inner}</g>', width + 8, 24, "Key").replace(
-        "<svg ", f'<svg style="width: {width + 8}px" ', 1
-    )
+    return svg(f'<g transform="translate(4 12)">{inner}</g>', width + 8, 24, "Key", f"width: {width + 8}px")
 
 
 def _legend(curves: Sequence[Curve]) -> tuple[str, int]:
@@ -151,7 +155,7 @@ def _legend(curves: Sequence[Curve]) -> tuple[str, int]:
 
 def strip(
     low: float, high: float, dots: Sequence[tuple[float, str]], at: float, ends: tuple[float, float]
-) -> str:
+) -> Html:
     """A band, dots, and the value they should be at, on a line from one end to the other: a picture in a table."""
 
     def x(value: float) -> float:
@@ -160,4 +164,4 @@ def strip(
     parts = [f'<line class="band" x1="{x(low):.1f}" x2="{x(high):.1f}" y1="8" y2="8"/>'] if high > low else []
     parts.append(f'<line class="at" x1="{x(at):.1f}" x2="{x(at):.1f}" y1="1" y2="15"/>')
     parts += [f'<circle class="{kind}" cx="{x(value):.1f}" cy="8" r="3.2"/>' for value, kind in dots]
-    return f'<svg class="strip" viewBox="0 0 120 16" aria-hidden="true">{"".join(parts)}</svg>'
+    return el("svg", Html("".join(parts)), class_="strip", viewBox="0 0 120 16", aria_hidden="true")

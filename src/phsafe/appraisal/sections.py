@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from phsafe.appraisal import plots
 from phsafe.appraisal.curves import curves
+from phsafe.display.html import Child, Html, el
 
 if TYPE_CHECKING:
     from phsafe.appraisal.run import Accuracy
@@ -79,8 +79,8 @@ def noise(accuracy: Accuracy) -> str:
             [
                 *_name(accuracy, row), f"{row['CELLS'] * row['RELEASES']:,}", f"{row['MOE_EXPECTED']:,}",
                 f"{row['MOE']:,}", f"{row['MOE_LOWEST']:,} – {row['MOE_HIGHEST']:,}",
-                _Html(plots.strip(*band, [dot], 1.0, MOE_ENDS)), f"{row['P_VALUE']:.2g}",
-                "yes" if row["AS_STATED"] else _Html('<b class="wrong">no</b>'),
+                plots.strip(*band, [dot], 1.0, MOE_ENDS), f"{row['P_VALUE']:.2g}",
+                "yes" if row["AS_STATED"] else el("b", "no", class_="wrong"),
             ]
         )  # fmt: skip
     heads = (
@@ -112,7 +112,7 @@ def finished(accuracy: Accuracy) -> str:
                 _number(any_row["TRUNCATION_BIAS"]),
                 *(_share(row) for row in rows.values()),
                 " / ".join(f"{100 * row['COVERAGE']:.1f}" for row in rows.values()),
-                _Html(plots.strip(0, 0, dots, 0.9, COVERAGE_ENDS)),
+                plots.strip(0, 0, dots, 0.9, COVERAGE_ENDS),
             ]
         )  # fmt: skip
     methods = accuracy.tables["METHOD"].unique(maintain_order=True).to_list()
@@ -128,7 +128,9 @@ Averages over no households have no truth and are left out.</p>
 {_table(heads, body)}</section>"""
 
 
-READING = """<section><h2>How to read it</h2>
+def reading(accuracy: Accuracy) -> str:
+    """What the numbers mean, and where all of them are."""
+    return """<section><h2>How to read it</h2>
 <p>An error is (noisy − true) = (noisy − truncated) + (truncated − true): what noise adds, and what truncation
 takes. The first part is random and averages out over releases; the second is the same in every release of these
 data, and no interval knows of it. A threshold is worth raising while truncation is the larger part, and
@@ -138,31 +140,23 @@ cells.csv and lines.csv for every published number, under every threshold and bu
 is for phsafe explore --shares.</p></section>"""
 
 
-class _Html(str):
-    """Words that are marked up already."""
-
-    __slots__ = ()
-
-
 def _name(accuracy: Accuracy, row: dict[str, Any]) -> tuple[str, str]:
     sums = "" if row["TERMS"] == 1 else f", sums of {row['TERMS']}"
     return f"{row['TABULATION']}{sums}", _labels(accuracy)[row["LEVEL"]]
 
 
-def _table(heads: Iterable[str], rows: Iterable[Sequence[Any]], words: int = 2) -> str:
+def _table(heads: Iterable[str], rows: Iterable[Sequence[Child]], words: int = 2) -> Html:
     """A table whose first columns are words, with a line above every new name in the first."""
 
-    def cell(tag: str, i: int, value: object) -> str:
-        kind = ' class="word"' if i < words else ""
-        return f"<{tag}{kind}>{value if isinstance(value, _Html) else escape(str(value))}</{tag}>"
+    def cells(tag: str, row: Iterable[Child]) -> list[Html]:
+        return [el(tag, content, class_="word" if i < words else None) for i, content in enumerate(row)]
 
     body, last = [], None
     for row in rows:
-        kind = ' class="first"' if row[0] != last else ""
-        body.append(f"<tr{kind}>{''.join(cell('td', i, value) for i, value in enumerate(row))}</tr>")
+        body.append(el("tr", *cells("td", row), class_="first" if row[0] != last else None))
         last = row[0]
-    head = "".join(cell("th", i, name) for i, name in enumerate(heads))
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+    head = el("thead", el("tr", *cells("th", heads)))
+    return el("div", el("table", head, el("tbody", *body)), class_="scroll", tabindex=0)
 
 
 def _number(value: float) -> str:
@@ -186,7 +180,7 @@ def _labels(accuracy: Accuracy) -> dict[str, str]:
 
 def _of(accuracy: Accuracy) -> str:
     """Which scenario a section is about, where there are several."""
-    return f" ({escape(accuracy.scenarios[0].name)})" if len(accuracy.scenarios) > 1 else ""
+    return f" ({accuracy.scenarios[0].name})" if len(accuracy.scenarios) > 1 else ""
 
 
 def _pooled(accuracy: Accuracy) -> str:
@@ -201,3 +195,7 @@ def _pooled(accuracy: Accuracy) -> str:
         )
     heads = ("Scenario", "Noisy counts", "within MOE, %", "expected, %", "p-value", "rows out of their band")
     return f'<h2 class="next">All noise of a scenario together</h2>{_table(heads, rows, words=1)}'
+
+
+#: The page, from top to bottom.
+SECTIONS = (thresholds, counts, noise, finished, reading)
