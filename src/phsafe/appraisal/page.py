@@ -20,18 +20,20 @@ STYLE = """
 --text: #e7ecf3; --muted: #9fadc0; --bad: #ff9088; --good: #63d593 } }
 * { box-sizing: border-box } body { margin: 0; background: var(--ground); color: var(--text) }
 main { max-width: 1120px; margin: 0 auto; padding: 24px 16px 60px }
-h1 { font-size: 26px; line-height: 1.2; margin: 0 } h2 { font-size: 18px; margin: 0 0 4px } .next { margin-top: 22px }
+h1 { font-size: 26px; line-height: 1.2; margin: 0 } h2 { font-size: 18px; margin: 0 0 4px }
 p { margin: 4px 0 10px } .muted { color: var(--muted) } .good { color: var(--good) } .wrong { color: var(--bad) }
 section, .facts div { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 14px 18px }
 section { margin-top: 16px } .facts b { display: block; font-size: 22px; line-height: 1.25 }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 12px; margin-top: 16px }
 .panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(215px, 1fr)); gap: 8px 12px }
 .panels svg { width: 100%; height: auto; display: block } .legend { margin-bottom: 8px } .scroll { overflow-x: auto }
-table { border-collapse: collapse; width: 100%; font-size: 13.5px } .strip { width: 120px; height: 16px }
-th, td { padding: 3px 7px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap;
-font-variant-numeric: tabular-nums }
-th { color: var(--muted); font-weight: 600; vertical-align: bottom; white-space: normal }
-:is(th, td).word { text-align: left } tr.first td { border-top: 2px solid var(--line) }
+table { border-collapse: collapse; width: 100%; font-size: 13.5px }
+.strip { width: 120px; height: 16px; vertical-align: -3px }
+caption { text-align: left; font-weight: 600; color: var(--muted); padding: 10px 0 4px }
+th, td { padding: 3px 12px 3px 0; text-align: left; font-weight: 400; border-bottom: 1px solid var(--line);
+white-space: nowrap }
+thead th { color: var(--muted); font-weight: 600; vertical-align: bottom; white-space: normal }
+.num { text-align: right; font-variant-numeric: tabular-nums } .num:last-child { padding-right: 0 }
 @page { size: A4 landscape; margin: 12mm } @media print { body { background: #fff } main { max-width: none; padding: 0 }
 tr, .panels svg { break-inside: avoid } h2 { break-after: avoid } .scroll { overflow: visible }
 table { font-size: 9.5px } th, td { padding: 1px 4px } }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from phsafe.appraisal import plots
 from phsafe.appraisal.curves import curves
-from phsafe.display.html import Child, Html, el
+from phsafe.display.html import Html, el
+from phsafe.reporting.parts import table
 
 if TYPE_CHECKING:
     from phsafe.appraisal.run import Accuracy
@@ -47,7 +47,7 @@ that the least is at the end of what was tried.</p>
 <div class="panels">{"".join(pictures)}</div></section>
 <section><h2>People lost, in percent</h2>
 <p>The share of a tabulation’s people who stand beyond the threshold in their household.</p>
-{_table(["Tabulation", *(f"τ = {tau}" for tau in taus)], lost, words=1)}</section>"""
+{table("Percent of people lost", ["Tabulation", *(f"τ = {tau}" for tau in taus)], lost)}</section>"""
 
 
 def counts(accuracy: Accuracy) -> str:
@@ -65,7 +65,7 @@ def counts(accuracy: Accuracy) -> str:
     return f"""<section><h2>Noisy counts{_of(accuracy)}</h2>
 <p>MAE, RMSE and bias against the truth with everybody in it; then of what noise adds, and of what truncation
 takes. The part of truncation is its share of the expected squared error.</p>
-{_table(heads, body)}</section>"""
+{table("Errors of noisy counts", heads, body, words=2)}</section>"""
 
 
 def noise(accuracy: Accuracy) -> str:
@@ -91,7 +91,7 @@ def noise(accuracy: Accuracy) -> str:
 <p>The 90 % margin of error as measured, and the band around the exact one in which that of sound noise lies.
 All bands and pooled tests of this report together leave sound noise out in at most {accuracy.false_alarm:g} of
 reports. The small pictures span {MOE_ENDS[0]} to {MOE_ENDS[1]}.</p>
-{_table(heads, body)}{_pooled(accuracy)}</section>"""
+{table("Margins of error, measured and expected", heads, body, words=2)}{_pooled(accuracy)}</section>"""
 
 
 def finished(accuracy: Accuracy) -> str:
@@ -101,31 +101,30 @@ def finished(accuracy: Accuracy) -> str:
     by_level: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in accuracy.base(accuracy.tables).iter_rows(named=True):
         by_level.setdefault((row["TABLE"], row["LEVEL"]), {})[row["METHOD"]] = row
-    labels, body = _labels(accuracy), []
-    for (table, level), rows in by_level.items():
+    labels, errors, coverage = _labels(accuracy), [], []
+    for (name, level), rows in by_level.items():
         any_row = next(iter(rows.values()))
         dots = [(row["COVERAGE_TRUNCATED"], DOTS[method]) for method, row in rows.items()]
-        body.append(
-            [
-                table, labels[level], any_row["LINES"],
-                *(_number(row[column]) for column in ("RMSE", "BIAS") for row in rows.values()),
-                _number(any_row["TRUNCATION_BIAS"]),
-                *(_share(row) for row in rows.values()),
-                " / ".join(f"{100 * row['COVERAGE']:.1f}" for row in rows.values()),
-                plots.strip(0, 0, dots, 0.9, COVERAGE_ENDS),
-            ]
-        )  # fmt: skip
+        numbers = (_number(row[column]) for column in ("MAE", "RMSE", "BIAS") for row in rows.values())
+        errors.append([name, labels[level], any_row["LINES"], *numbers, _number(any_row["TRUNCATION_BIAS"])])
+        shares = (f"{100 * row['COVERAGE']:.1f}" for row in rows.values())
+        widths = (_number(row["WIDTH"]) for row in rows.values())
+        picture = plots.strip(0, 0, dots, 0.9, COVERAGE_ENDS)
+        coverage.append([name, labels[level], *map(_share, rows.values()), picture, *shares, *widths])
     methods = accuracy.tables["METHOD"].unique(maintain_order=True).to_list()
-    heads = ["Table", "Level", "Lines"]
-    heads += [f"{what} {method}" for what in ("RMSE", "bias") for method in methods]
-    heads += ["of it truncation", *(f"coverage {method}, %" for method in methods)]
-    heads += [f"of the truth, {' / '.join(methods)}", "70 to 100 %"]
+
+    def heads(*kinds: str) -> list[str]:
+        return [f"{kind} {method}" for kind in kinds for method in methods]
+
+    error_heads = ["Table", "Level", "Lines", *heads("MAE", "RMSE", "bias"), "of it truncation"]
+    coverage_heads = ["Table", "Level", *heads("%"), "70 to 100 %", *heads("of the truth, %", "width")]
     return f"""<section><h2>Finished tables{_of(accuracy)}</h2>
 <p>{accuracy.estimated} of the releases, finished by both methods. An interval speaks of the truncated value,
 and its coverage is of that (± its standard error between releases); then how often it holds the truth with
 everybody in it. The dashed line is at 90 %, the blue dot is the joint method, the other the independent one.
 Averages over no households have no truth and are left out.</p>
-{_table(heads, body)}</section>"""
+{table("Errors of estimates", error_heads, errors, words=2)}
+{table("Coverage of 90 % intervals", coverage_heads, coverage, words=2)}</section>"""
 
 
 def reading(accuracy: Accuracy) -> str:
@@ -143,20 +142,6 @@ is for phsafe explore --shares.</p></section>"""
 def _name(accuracy: Accuracy, row: dict[str, Any]) -> tuple[str, str]:
     sums = "" if row["TERMS"] == 1 else f", sums of {row['TERMS']}"
     return f"{row['TABULATION']}{sums}", _labels(accuracy)[row["LEVEL"]]
-
-
-def _table(heads: Iterable[str], rows: Iterable[Sequence[Child]], words: int = 2) -> Html:
-    """A table whose first columns are words, with a line above every new name in the first."""
-
-    def cells(tag: str, row: Iterable[Child]) -> list[Html]:
-        return [el(tag, content, class_="word" if i < words else None) for i, content in enumerate(row)]
-
-    body, last = [], None
-    for row in rows:
-        body.append(el("tr", *cells("td", row), class_="first" if row[0] != last else None))
-        last = row[0]
-    head = el("thead", el("tr", *cells("th", heads)))
-    return el("div", el("table", head, el("tbody", *body)), class_="scroll", tabindex=0)
 
 
 def _number(value: float) -> str:
@@ -183,7 +168,7 @@ def _of(accuracy: Accuracy) -> str:
     return f" ({accuracy.scenarios[0].name})" if len(accuracy.scenarios) > 1 else ""
 
 
-def _pooled(accuracy: Accuracy) -> str:
+def _pooled(accuracy: Accuracy) -> Html:
     """The pooled test of every scenario."""
     off = accuracy.tabulations.group_by("THRESHOLDS", "SCALE").agg(off=(~pl.col("AS_STATED")).sum())
     rows = []
@@ -194,7 +179,7 @@ def _pooled(accuracy: Accuracy) -> str:
             [test.scenario.name, f"{test.counts:,}", *shares, f"{test.p_value:.2g}", mine["off"].item()]
         )
     heads = ("Scenario", "Noisy counts", "within MOE, %", "expected, %", "p-value", "rows out of their band")
-    return f'<h2 class="next">All noise of a scenario together</h2>{_table(heads, rows, words=1)}'
+    return table("All noise of a scenario together", heads, rows)
 
 
 #: The page, from top to bottom.
