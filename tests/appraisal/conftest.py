@@ -16,7 +16,7 @@ KEPT = ("PH7", "PH8_denom")
 NEVER = 1e-9
 
 
-def _make_config(states=("50", "56"), kept=KEPT, **changes) -> Config:
+def make_small_config(states=("50", "56"), kept=KEPT, **changes) -> Config:
     """The 2020 parameters for a few states and tabulations, with thresholds that cut."""
     document = json.loads((ROOT / "examples" / "us.json").read_text(), parse_float=Decimal)
     for name, levels in document["privacy_budget"].items():
@@ -29,12 +29,12 @@ def _make_config(states=("50", "56"), kept=KEPT, **changes) -> Config:
 
 @pytest.fixture(scope="session")
 def make_config():
-    return _make_config
+    return make_small_config
 
 
 @pytest.fixture(scope="session")
 def report():
     return accuracy(
-        _make_config(), SMALL, trials=6, estimate_trials=1, tau=[1, 5], scale=["1", "100"],
+        make_small_config(), SMALL, trials=6, estimate_trials=1, tau=[1, 5], scale=["1", "100"],
         public=True, false_alarm=NEVER, skip_validation=True, jobs=1,
     )  # fmt: skip

@@ -39,11 +39,12 @@ def thresholds(accuracy: Accuracy) -> str:
         [name, *(f"{of[tau]:.3f}" if tau in of else "–" for tau in taus)]
         for name, of in accuracy.shares.items()
     ]
+    key = plots.legend_picture(next(iter(found.values())))
     return f"""<section><h2>Total error against the threshold</h2>
 <p>As τ grows, truncation takes less away and noise adds more. Shown is the root of the mean squared error of a
 cell: lines by the stated variance and the exact truncation, dots as measured. Large errors are cut off; ≤ and ≥ say
 that the least is at the end of what was tried.</p>
-<div class="scroll legend">{plots.legend_picture(next(iter(found.values())))}</div>
+<div class="scroll legend" tabindex="0" role="region" aria-label="Key">{key}</div>
 <div class="panels">{"".join(pictures)}</div></section>
 <section><h2>People lost, in percent</h2>
 <p>The share of a tabulation’s people who stand beyond the threshold in their household.</p>
