@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import ibis
+
 from phsafe.budgets import compare
 from phsafe.exact import round_up
+from phsafe.schema import LAYOUTS
+from phsafe.validation.columns import column_rules
+from phsafe.validation.households import household_rules
+from phsafe.validation.run import BEYOND, UNCLASSIFIED
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -20,6 +26,14 @@ def rows(page: str, header: str) -> list[list[str]]:
     return [
         [cell.strip().strip("*") for cell in line.strip("|").split(" |")] for line in table[1].splitlines()
     ]
+
+
+#: Columns that a rule of validation may be about, as its page calls them.
+KINDS = {
+    "every column": lambda column: True,
+    "every number": lambda column: column.is_integer,
+    "every code": lambda column: not column.is_integer,
+}
 
 
 def test_privacy_tells_what_the_2020_noise_costs():
@@ -37,3 +51,28 @@ def test_privacy_tells_what_the_2020_noise_costs():
     assert rows("privacy.md", "United States") == expected
     total = expected[-2]
     assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.488, 1.257, 1.954, 2.515]
+
+
+def test_validation_lists_every_rule():
+    expected = {}
+    columns = [
+        column_rules(layout, ibis.table(dict.fromkeys(layout.names, "string"), layout.name))
+        for layout in LAYOUTS
+    ]
+    for rule in (*(rule for rules in columns for rule in rules), *household_rules()):
+        expected.setdefault((rule.name, rule.severity), []).append(f"{rule.table}.{rule.column}")
+    every = {
+        kind: [f"{t.name}.{c.name}" for t in LAYOUTS for c in t.columns if fits(c)]
+        for kind, fits in KINDS.items()
+    }
+    expected = {
+        key: next((kind for kind, all_of in every.items() if all_of == places), ", ".join(places))
+        for key, places in expected.items()
+    }
+    expected[UNCLASSIFIED, "error"] = "each tabulation with a budget"
+    expected[BEYOND, "note"] = "each tabulation of persons"
+    expected["only columns of the layout", "warning"] = "each table"
+    listed = {
+        (rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")
+    }
+    assert listed == expected

@@ -1,0 +1,168 @@
+"""What PHSafe is made of: `python requirements/inventory.py licences` and `… sbom OUT.json`.
+
+Reads the locks and the metadata of the installed packages; `python3 dev.py licences` and `… sbom` install them first.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import sys
+import tomllib
+import uuid
+from importlib.metadata import PackageNotFoundError, metadata, requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+HERE = Path(__file__).resolve().parent
+LICENCES = HERE / "licences.csv"
+#: Licences of what runs: permissive ones.
+APPROVED = frozenset(
+    (
+        "0BSD",
+        "Apache-2.0",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "CC0-1.0",
+        "ISC",
+        "MIT",
+        "MIT-0",
+        "PSF-2.0",
+        "Zlib",
+    )
+)
+#: What only builds, checks or draws may also have these.
+APPROVED_DEV = APPROVED | {"MIT-CMU", "MPL-2.0", "LicenseRef-matplotlib"}
+#: How packages without an SPDX expression name their licence.
+WORDS = {
+    "3-Clause BSD License": "BSD-3-Clause",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License, Version 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "BSD 2-Clause License": "BSD-2-Clause",
+    "ISC License": "ISC",
+    "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+}
+#: Read by a person in the package itself: it says too little in its metadata, or is for another system than this.
+READ = {
+    "colorama": "BSD-3-Clause",
+    "contourpy": "BSD-3-Clause",
+    "cycler": "BSD-3-Clause",
+    "kiwisolver": "BSD-3-Clause",
+    "matplotlib": "LicenseRef-matplotlib",
+    "py4j": "BSD-3-Clause",
+    "scipy": "BSD-3-Clause",
+}
+
+
+def locked(name: str) -> dict[str, list[str]]:
+    """The packages of a lock with their versions (several where they depend on the Python version)."""
+    found: dict[str, list[str]] = {}
+    for package, version in re.findall(
+        r"^([\w.-]+)==([^\s;\\]+)", (HERE / f"{name}.lock").read_text(), re.MULTILINE
+    ):
+        found.setdefault(canonicalize_name(package), []).append(version)
+    return found
+
+
+def licence(name: str) -> str:
+    """The SPDX expression of a package's licence; "unknown" if nobody can tell."""
+    if name in READ:
+        return READ[name]
+    try:
+        said = metadata(name)
+    except PackageNotFoundError:
+        return "unknown"
+    classifiers = [c.rpartition(" :: ")[2] for c in said.get_all("Classifier", []) if c.startswith("License")]
+    words = [said.get("License-Expression"), said.get("License"), *classifiers]
+    named = [WORDS.get(word, word) for word in words if word]
+    if said.get("License-Expression"):
+        return str(said["License-Expression"])
+    return next((word for word in named if word in APPROVED_DEV), "unknown")
+
+
+def is_approved(expression: str, approved: frozenset[str]) -> bool:
+    """Whether every part of an SPDX expression is approved, and one of each choice."""
+    return all(
+        any(choice.strip("() ") in approved for choice in part.split(" OR "))
+        for part in expression.split(" AND ")
+    )
+
+
+def licences() -> str:
+    """All locked packages, what they are for and their licences, as CSV."""
+    runs = locked("run")
+    rows = [
+        (name, "run" if name in runs else "extra or dev", licence(name)) for name in sorted(locked("dev"))
+    ]
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([("PACKAGE", "FOR", "LICENCE"), *rows])
+    return out.getvalue()
+
+
+def sbom() -> dict[str, object]:
+    """A CycloneDX bill of materials of what runs: the same bytes for the same lock."""
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
+    packages = locked("run")
+    digest = hashlib.sha256((HERE / "run.lock").read_bytes()).hexdigest()
+    root = f"pkg:pypi/{project['name']}@{project['version']}"
+    references = {
+        name: [f"pkg:pypi/{name}@{version}" for version in versions] for name, versions in packages.items()
+    }
+    components = [
+        {
+            "type": "library", "bom-ref": reference, "name": name, "version": reference.rpartition("@")[2], "purl": reference,
+            "licenses": [{"expression": licence(name)}],
+        }
+        for name, own in references.items()
+        for reference in own
+    ]  # fmt: skip
+    needs = {root: [Requirement(text).name for text in project["dependencies"]]} | {
+        reference: _needs(name) for name, own in references.items() for reference in own
+    }
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, digest)}",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application", "bom-ref": root, "name": project["name"], "version": project["version"],
+                "purl": root, "licenses": [{"expression": project["license"]}],
+            },
+            "properties": [{"name": "phsafe:requirements/run.lock:sha256", "value": digest}],
+        },
+        "components": components,
+        "dependencies": [
+            {
+                "ref": reference,
+                "dependsOn": sorted({r for name in names for r in references.get(canonicalize_name(name), [])}),
+            }
+            for reference, names in needs.items()
+        ],
+    }  # fmt: skip
+
+
+def _needs(name: str) -> list[str]:
+    """What an installed package requires, without its extras."""
+    try:
+        stated = [Requirement(text) for text in requires(name) or []]
+    except PackageNotFoundError:
+        return []
+    return [one.name for one in stated if one.marker is None or one.marker.evaluate({"extra": ""})]
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["licences"]:
+            LICENCES.write_text(licences(), encoding="utf-8")
+        case ["sbom", out]:
+            Path(out).write_text(json.dumps(sbom(), indent=1) + "\n", encoding="utf-8")
+        case _:
+            sys.exit(__doc__)
