@@ -51,6 +51,7 @@ WORDS = {
 }
 #: Read by a person in the package itself: it says too little in its metadata, or is for another system than this.
 READ = {
+    "axe-playwright-python": "MIT AND MPL-2.0",
     "colorama": "BSD-3-Clause",
     "contourpy": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
@@ -117,8 +118,8 @@ def sbom() -> dict[str, object]:
     }
     components = [
         {
-            "type": "library", "bom-ref": reference, "name": name, "version": reference.rpartition("@")[2], "purl": reference,
-            "licenses": [{"expression": licence(name)}],
+            "type": "library", "bom-ref": reference, "name": name, "version": reference.rpartition("@")[2],
+            "purl": reference, "licenses": [{"expression": licence(name)}],
         }
         for name, own in references.items()
         for reference in own

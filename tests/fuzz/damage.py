@@ -11,15 +11,16 @@ import polars as pl
 #: Planted in data; no output may show it.
 MARKER = "ZQX731MARK"
 ODD = ["", "NaN", "-1", "1e999", "9" * 21, "'", '"', ";--", "\0", "é", "x" * 500, "01", " 1", "null", MARKER]
+#: How often a file is random from end to end, rather than a good one with something changed.
+RANDOM = 0.6
 NUMBERS = [None, True, -1, 0, 0.1, 1e-300, 10**400]
 
 
 def damage_bytes(rng: random.Random, content: bytes) -> bytes:
     """Some bytes changed, cut out, put in; the rest cut off; or all of them random."""
-    kind = rng.randrange(5)
-    if kind == 0:
+    if rng.random() < RANDOM:
         return rng.randbytes(rng.randrange(2000))
-    if kind == 1:
+    if rng.random() < 0.3:
         return content[: rng.randrange(len(content) + 1)]
     changed = bytearray(content)
     for _ in range(rng.choice([1, 1, 2, 10])):
@@ -31,7 +32,7 @@ def damage_bytes(rng: random.Random, content: bytes) -> bytes:
 def damage_csv(rng: random.Random, text: str) -> str:
     """Fields replaced, rows repeated or dropped, columns renamed or shuffled; or nothing but odd fields."""
     rows = [line.split(",") for line in text.splitlines()]
-    if rng.random() < 0.15:
+    if rng.random() < RANDOM:
         rows = [_odd_row(rng) for _ in range(rng.randrange(1, 6))]
     for _ in range(rng.choice([1, 2, 5])):
         row = rows[rng.choice([0, rng.randrange(len(rows))])]
@@ -59,7 +60,7 @@ def damage_parquet(rng: random.Random, file: Path) -> None:
     """A column of another type, with nulls, renamed, missing or odd; no rows; other bytes; or a frame of anything."""
     frame = pl.read_parquet(file)
     name = rng.choice(frame.columns)
-    kind = rng.randrange(8)
+    kind = 6 if rng.random() < RANDOM else rng.randrange(8)
     if kind == 0:
         frame = frame.drop(name)
     elif kind == 1:
@@ -92,10 +93,9 @@ def damage_parquet(rng: random.Random, file: Path) -> None:
 
 def damage_json(rng: random.Random, content: bytes) -> bytes:
     """A document with a value replaced, a key dropped or added; one of random shape; or other bytes."""
-    kind = rng.random()
-    if kind < 0.2:
+    if rng.random() < 0.2:
         return damage_bytes(rng, content)
-    changed = _random(rng, 0) if kind < 0.3 else _changed(rng, json.loads(content), 0)
+    changed = _random(rng, 0) if rng.random() < RANDOM else _changed(rng, json.loads(content), 0)
     return json.dumps(changed).encode()
 
 

@@ -198,7 +198,7 @@ def main() -> None:
         os.chdir(place)
         sys.path.insert(0, str(place / "src"))
         sys.dont_write_bytecode = True
-        for name in (*PARTS, "pytest", "hypothesis", "xdist", "pytest_cov.plugin"):
+        for name in (*PARTS, "pytest"):
             __import__(name)
         for module in given.modules:
             _module(place, module, given.every)
