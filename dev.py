@@ -92,7 +92,19 @@ def lock(rest: list[str]) -> int:
     return 0
 
 
-TASKS = {"demo": demo, "test": test, "lock": lock}
+def licences(rest: list[str]) -> int:
+    """List the licences of everything that is locked in requirements/licences.csv."""
+    install("dev")
+    return call([BIN / "python", "requirements/inventory.py", "licences", *rest])
+
+
+def sbom(rest: list[str]) -> int:
+    """Write a bill of materials (CycloneDX) of what runs: `python3 dev.py sbom [OUT.json]`."""
+    install("dev")
+    return call([BIN / "python", "requirements/inventory.py", "sbom", *(rest or ["phsafe.cdx.json"])])
+
+
+TASKS = {"demo": demo, "test": test, "lock": lock, "licences": licences, "sbom": sbom}
 
 
 def install(which: str) -> None:
