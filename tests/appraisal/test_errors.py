@@ -1,11 +1,16 @@
 """The parts of an error, and noise that is not as stated."""
 
+from dataclasses import replace
+from decimal import Decimal
+
 import numpy as np
 import polars as pl
 import pytest
 
 import phsafe
 from phsafe.appraisal import accuracy, trials
+from phsafe.appraisal.errors import errors, pooled
+from phsafe.appraisal.scenarios import scenarios
 from phsafe.privacy.mechanism import Session, make_noise, noise_of
 
 from .conftest import NEVER, SMALL
@@ -126,3 +131,18 @@ def test_the_same_noise_is_as_stated_when_nothing_is_broken(make_config):
         skip_validation=True, false_alarm=NEVER, jobs=1,
     )  # fmt: skip
     assert found.as_stated
+
+
+def test_a_few_noisy_counts_convict_nobody(make_config):
+    """Two counts, both beyond their margin: that happens to sound noise in one of a hundred runs."""
+    config = make_config(kept=("PH8_denom",))
+    config = replace(config, budgets={**config.budgets, "PH8_denom": {**dict.fromkeys(config.budgets["PH8_denom"], 0),
+                                                                     "usa_*": Decimal("0.001")}})  # fmt: skip
+    (scenario,) = scenarios(config)
+    counts = {("PH8_denom", "usa_*"): np.array([7, 9])}
+    far = {key: np.array([vector + 10**6]) for key, vector in counts.items()}
+    (one,) = errors(scenario, counts, counts, far)
+    test = pooled(scenario, [one], 0.001)
+    assert test.counts == 2
+    assert test.p_value == pytest.approx(2 * (1 - test.expected) ** 2)
+    assert test.as_stated

@@ -53,6 +53,7 @@ def test_the_page_shows_every_level(report):
     assert "As stated" in text
     assert text.count('class="best') == 6 * 2 + 1
     assert "least at τ" in text
+    assert "RMSE of estimates at each threshold, joint" in text
 
 
 def test_noise_that_is_off_is_said_loudly(report):

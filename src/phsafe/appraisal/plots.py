@@ -103,7 +103,7 @@ def matrix(found: Mapping[tuple[str, str], Sequence[Curve]], title: str, subtitl
     parts = [
         f'<text class="strong" x="16" y="28" style="font-size: 18px">{escape(title)}</text>',
         f'<text x="16" y="48" style="font-size: 12.5px">{escape(subtitle)}</text>',
-        f'<g transform="translate(16 66)">{legend(next(iter(found.values())))}</g>',
+        f'<g transform="translate(16 66)">{_legend(next(iter(found.values())))[0]}</g>',
     ]
     for number, ((name, key), curves) in enumerate(found.items()):
         place = (16 + columns.index(key) * (WIDTH + 14), 84 + rows.index(name) * (HEIGHT + 14))
@@ -119,18 +119,14 @@ def matrix(found: Mapping[tuple[str, str], Sequence[Curve]], title: str, subtitl
     )  # fmt: skip
 
 
-def legend(curves: Sequence[Curve]) -> str:
-    """What the lines are; one entry for each budget where there are several."""
-    return _legend(curves)[0]
-
-
-def legend_picture(curves: Sequence[Curve]) -> Html:
-    """The legend as a picture in a page."""
+def legend(curves: Sequence[Curve]) -> Html:
+    """What the lines are, as a picture in a page; one entry for each budget where there are several."""
     inner, width = _legend(curves)
     return svg(f'<g transform="translate(4 12)">{inner}</g>', width + 8, 24, "Key", f"width: {width + 8}px")
 
 
 def _legend(curves: Sequence[Curve]) -> tuple[str, int]:
+    """The legend and its width."""
     several = len(curves) > 1
     lines = [
         (f"total s{i % COLOURS}", f"total error, budgets × {curve.scale:g}" if several else "total error")

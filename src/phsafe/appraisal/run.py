@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -121,18 +121,13 @@ def accuracy(
     )
     if not truth.lines(loaded, everybody):
         estimated = 0
-    work = [
-        list(batches(one.config, truncated[truth.thresholds(one.config)], trials, estimated)) for one in plan
-    ]
-    results = in_order(make, itertools.chain(*work), jobs or min(cores(), MOST_JOBS))
+    cut = [truncated[truth.thresholds(one.config)] for one in plan]
     alpha = false_alarm / (len(plan) * errors.tests_of(loaded))
-    parts = []
-    for i, (one, own) in enumerate(zip(plan, work, strict=True)):
-        made = []
-        for j in range(len(own)):
-            progress(f"releasing in memory: {one.name}", 0.2 + 0.8 * (i + j / len(own)) / len(plan))
-            made.append(next(results))
-        parts.append(_appraise(one, everybody, truncated[truth.thresholds(one.config)], made, alpha))
+    releases = _releases(plan, cut, trials, estimated, jobs, part(progress, 0.2, 1.0))
+    parts = [
+        _appraise(one, everybody, counts, made, alpha)
+        for one, counts, made in zip(plan, cut, releases, strict=True)
+    ]
     progress("writing", 1.0)
     report = Accuracy(
         config=loaded, source=source_of(data), scenarios=plan,
@@ -168,6 +163,25 @@ def _check_trials(trials: int, estimated: int) -> None:
         raise PHSafeError(f"trials: expected 2 or more, got {trials}")
     if not 0 <= estimated <= trials:
         raise PHSafeError(f"estimate-trials: expected 0 to {trials} (all trials), got {estimated}")
+
+
+def _releases(
+    plan: Sequence[Scenario],
+    counts: Sequence[grid.Counts],
+    trials: int,
+    estimated: int,
+    jobs: int | None,
+    progress: Progress,
+) -> Iterator[list[Made]]:
+    """The releases of one scenario after another, by processes that go on while this one appraises."""
+    work = [list(batches(one.config, cut, trials, estimated)) for one, cut in zip(plan, counts, strict=True)]
+    results = in_order(make, itertools.chain(*work), jobs or min(cores(), MOST_JOBS))
+    for i, (one, own) in enumerate(zip(plan, work, strict=True)):
+        made = []
+        for j in range(len(own)):
+            progress(f"releasing in memory: {one.name}", (i + j / len(own)) / len(plan))
+            made.append(next(results))
+        yield made
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def thresholds(accuracy: Accuracy) -> str:
         [name, *(f"{of[tau]:.3f}" if tau in of else "–" for tau in taus)]
         for name, of in accuracy.shares.items()
     ]
-    key = plots.legend_picture(next(iter(found.values())))
+    key = plots.legend(next(iter(found.values())))
     return f"""<section><h2>Total error against the threshold</h2>
 <p>As τ grows, truncation takes less away and noise adds more. Shown is the root of the mean squared error of a
 cell: lines by the stated variance and the exact truncation, dots as measured. Large errors are cut off; ≤ and ≥ say
@@ -125,7 +125,33 @@ and its coverage is of that (± its standard error between releases); then how o
 everybody in it. The dashed line is at 90 %, the blue dot is the joint method, the other the independent one.
 Averages over no households have no truth and are left out.</p>
 {table("Errors of estimates", error_heads, errors, words=2)}
-{table("Coverage of 90 % intervals", coverage_heads, coverage, words=2)}</section>"""
+{table("Coverage of 90 % intervals", coverage_heads, coverage, words=2)}{_by_threshold(accuracy)}</section>"""
+
+
+def _by_threshold(accuracy: Accuracy) -> Html | str:
+    """The measured error of estimates under each set of thresholds, where there are several."""
+    first, scale = accuracy.tables["METHOD"][0], float(accuracy.scenarios[0].scale)
+    tried = list(dict.fromkeys(one.thresholds for one in accuracy.scenarios))
+    if len(tried) < 2:
+        return ""
+    wide = accuracy.tables.filter(METHOD=first, SCALE=scale).pivot(
+        "THRESHOLDS", index=["TABLE", "LEVEL"], values="RMSE", maintain_order=True
+    )
+    labels, rows = _labels(accuracy), []
+    for name, level, *values in wide.select("TABLE", "LEVEL", *tried).iter_rows():
+        least = min(value for value in values[1:] if value is not None)
+        numbers = [
+            el("b", _number(value)) if i and value == least else _number(value)
+            for i, value in enumerate(values)
+        ]
+        rows.append([name, labels[level], *numbers])
+    heads = ["Table", "Level", *("config" if one == "config" else f"τ = {one}" for one in tried)]
+    return table(
+        f"RMSE of estimates at each threshold, {first}; the least of those tried is bold",
+        heads,
+        rows,
+        words=2,
+    )
 
 
 def reading(accuracy: Accuracy) -> str:
