@@ -76,3 +76,20 @@ def test_validation_lists_every_rule():
         (rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")
     }
     assert listed == expected
+
+
+def test_the_threat_model_names_tests_that_are_there():
+    table = rows("threat-model.md", "against")
+    adversaries = {name for name, *_ in rows("threat-model.md", "adversary")}
+    for against, promise, control, held in table:
+        assert promise and control
+        assert any(name.startswith(against) for name in adversaries), against
+        tests = re.findall(r"`([^`]+)::([^`]+)`", held)
+        assert tests, f"{promise}: no test"
+        for file, name in tests:
+            assert re.search(rf"^def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), (
+                f"{file}::{name}"
+            )
+    assert {against for against, *_ in table} == {
+        next(a for a, *_ in table if name.startswith(a)) for name in adversaries
+    }
