@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from phsafe.estimation import Estimates, estimate
     from phsafe.folder import Release
     from phsafe.microdata import pums
-    from phsafe.reporting import report
+    from phsafe.reporting import registry, report
     from phsafe.synthesis import synth
     from phsafe.tables import CENSUS_2020
 
@@ -38,6 +38,7 @@ _HOMES = {
     "budget": "phsafe.budgets",
     "estimate": "phsafe.estimation",
     "pums": "phsafe.microdata",
+    "registry": "phsafe.reporting",
     "release": "phsafe.api",
     "report": "phsafe.reporting",
     "synth": "phsafe.synthesis",
@@ -59,6 +60,7 @@ __all__ = [
     "budget",
     "estimate",
     "pums",
+    "registry",
     "release",
     "report",
     "synth",

@@ -21,6 +21,7 @@ from phsafe.folder import Release
 from phsafe.parameters import parameters_2020
 from phsafe.progress import Progress, part, silent
 from phsafe.releasing import release_tables
+from phsafe.reporting import report
 from phsafe.spec import Catalog, Table
 from phsafe.synthesis import synth
 from phsafe.tabulation import tidy
@@ -52,7 +53,7 @@ class Demo:
 
 
 def run(out: Path, progress: Progress = silent) -> Demo:
-    """Make data, validate, release, estimate; everything lies in the folder `out` afterwards."""
+    """Make data, validate, release, estimate, report; everything lies in the folder `out` afterwards."""
     check_absent(out)
     out.mkdir()
     try:
@@ -91,6 +92,7 @@ def _run(out: Path, progress: Progress) -> Demo:
     progress("estimating", 0.7)
     estimates = estimate(release)
     estimates.write(out / "estimates")
+    report(release, out / "report.html", estimates=estimates, title="Two made-up states")
     # The truth may be shown because the data are made up; it is never part of a release.
     truth = tidy(config, count(config, data, Settings(truncate=False, skip_validation=True)))
     progress("done", 1.0)

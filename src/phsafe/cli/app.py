@@ -16,6 +16,7 @@ from phsafe.cli.estimate import estimate
 from phsafe.cli.explore import explore
 from phsafe.cli.ledger import app as ledger
 from phsafe.cli.pums import pums
+from phsafe.cli.registry import registry
 from phsafe.cli.release import check, release
 from phsafe.cli.report import report
 from phsafe.cli.solve import solve
@@ -52,7 +53,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, synth, pums),
     "With confidential data": (validate, tabulate, release),
     "With public or made-up data": (accuracy,),
-    "After a release (public)": (check, estimate, report),
+    "After a release (public)": (check, estimate, report, registry),
     "Choose parameters (no data needed)": (budget, solve, explore, workbook, audit),
 }
 for panel, commands in COMMANDS.items():

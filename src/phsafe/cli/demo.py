@@ -39,8 +39,9 @@ def demo(
     )
     console.say(
         f"\nWhere to look next:\n"
-        f"  {out}/release     noisy measurements and manifest.json: what may be published\n"
-        f"  {out}/estimates   PH1 … PH8 with 90 % intervals, and tables.xlsx\n"
+        f"  {out}/report.html  open it in a browser: everything about the release on one page\n"
+        f"  {out}/release      noisy measurements and manifest.json: what may be published\n"
+        f"  {out}/estimates    PH1 … PH8 with 90 % intervals, and tables.xlsx\n"
         f"  phsafe budget {out}/config.json            what each table costs and how accurate it is\n"
         f"  phsafe check {out}/release                 is it whole and untouched?\n"
         f"  phsafe ledger show {out}/population.ledger  what has been spent"

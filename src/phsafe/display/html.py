@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from html import escape
 
 VOID = frozenset({"br", "col", "input", "link", "meta"})
+#: Kinds of characters that nobody sees, or that change lines or the order of others.
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 #: Texts that somebody else wrote are cut to this many characters.
 LONGEST = 200
 
@@ -46,7 +48,7 @@ def printable(value: object, longest: int = LONGEST) -> str:
     if not isinstance(value, str):
         return "(not a text)"
     cut = value if len(value) <= longest else f"{value[: longest - 1]}…"
-    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") else c for c in cut)
+    return "".join("\ufffd" if unicodedata.category(c) in HIDDEN else c for c in cut)
 
 
 def _attribute(key: str, value: str | float | bool | None) -> str:

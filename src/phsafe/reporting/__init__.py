@@ -5,6 +5,7 @@ Everything comes from the release folder and the finished tables; import-linter 
 
 from __future__ import annotations
 
+from phsafe.reporting.deployment import registry
 from phsafe.reporting.run import report
 
-__all__ = ["report"]
+__all__ = ["registry", "report"]

@@ -95,7 +95,7 @@ def _map(subject: Subject, measures: Sequence[tuple[Table, Line]], states: Rows)
         "One figure, state by state",
         el(
             "p",
-            "Darker is more. The bar in each tile is the 90 % interval, on one scale for all states; where bars "
+            "The bluer, the more. The bar in each tile is the 90 % interval, on one scale for all states; where bars "
             "overlap much, the order of states is a matter of chance. ",
             el("span", class_="hatch"),
             " Hatched: interval wider than the estimate.",

@@ -45,7 +45,7 @@ def head(subject: Subject) -> Html:
         el("h1", subject.title or "Tables about people in their households"),
         el(
             "p",
-            f"For {subject.places}. Every number carries noise, so that no person can be found in it.",
+            f"For {subject.places}. Every number carries noise that protects the people behind it.",
             class_="lead",
         ),
         _warning(subject),
@@ -116,9 +116,13 @@ def published(subject: Subject) -> Html:
 
 
 def _span(codes: list[str]) -> str:
-    others = "".join(code for code in codes if code != "*")
-    everyone = "everyone" if "*" in codes else ""
-    return ", ".join(part for part in (everyone, others) if part)
+    others = [code for code in codes if code != "*"]
+    parts = ["everyone"] if "*" in codes else []
+    if len(others) > 2 and [ord(code[0]) for code in others] == [
+        ord(others[0][0]) + i for i in range(len(others))
+    ]:
+        return ", ".join([*parts, f"{others[0]}–{others[-1]}"])
+    return ", ".join([*parts, *others])
 
 
 def _letters(subject: Subject) -> str:
