@@ -38,6 +38,7 @@ def make_release(config: Config, out: Path, release_id: str = "0f0e0d0c-test") -
         (m.tabulation.name, m.level.key): np.array(session.measure(m), dtype=np.int64)
         for m in config.measurements()
     }
+    out.mkdir()
     _write(config, account_of(config, session.made), noisy, release_id, out)
     return Release.open(out)
 
