@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from phsafe.api import release, tabulate, validate
     from phsafe.appraisal import Accuracy, accuracy
     from phsafe.auditing import audit
-    from phsafe.budgets import Budget, budget
+    from phsafe.budgets import Budget, Comparison, budget, compare
     from phsafe.config import Config
     from phsafe.engine import EngineOptions
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
+    from phsafe.explorer.calls import solve
     from phsafe.folder import Release
     from phsafe.microdata import pums
     from phsafe.reporting import registry, report
@@ -28,6 +29,7 @@ _HOMES = {
     "Accuracy": "phsafe.appraisal",
     "Budget": "phsafe.budgets",
     "CENSUS_2020": "phsafe.tables",
+    "Comparison": "phsafe.budgets",
     "Config": "phsafe.config",
     "EngineOptions": "phsafe.engine",
     "Estimates": "phsafe.estimation",
@@ -36,11 +38,13 @@ _HOMES = {
     "accuracy": "phsafe.appraisal",
     "audit": "phsafe.auditing",
     "budget": "phsafe.budgets",
+    "compare": "phsafe.budgets",
     "estimate": "phsafe.estimation",
     "pums": "phsafe.microdata",
     "registry": "phsafe.reporting",
     "release": "phsafe.api",
     "report": "phsafe.reporting",
+    "solve": "phsafe.explorer.calls",
     "synth": "phsafe.synthesis",
     "tabulate": "phsafe.api",
     "validate": "phsafe.api",
@@ -50,6 +54,7 @@ __all__ = [
     "CENSUS_2020",
     "Accuracy",
     "Budget",
+    "Comparison",
     "Config",
     "EngineOptions",
     "Estimates",
@@ -58,11 +63,13 @@ __all__ = [
     "accuracy",
     "audit",
     "budget",
+    "compare",
     "estimate",
     "pums",
     "registry",
     "release",
     "report",
+    "solve",
     "synth",
     "tabulate",
     "validate",

@@ -85,6 +85,12 @@ def release(
     """Publish noisy measurements to a new folder, charging the ledger first (default: the one beside the data).
 
     The result opens the folder: ``.table("PH3")`` is a Polars frame. `Release.open` reads one later.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as home:
+    ...     made = release("examples/us.json", "tests/data/small", f"{home}/release", ledger=f"{home}/small.ledger")
+    ...     made.tables, made.table("PH3").height
+    (('PH1', 'PH2', 'PH3', 'PH4', 'PH5', 'PH6', 'PH7', 'PH8'), 3640)
     """
     loaded = Config.load(config, catalog).with_sensitivity(sensitivity)
     settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation)

@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phsafe.config import Config
+from phsafe.display import Svg
+from phsafe.display.charts import Bar, stacked
+from phsafe.display.notebook import budget_html, comparison_html
 from phsafe.exact import dumps, round_up, text
+from phsafe.frames import Frames
 from phsafe.privacy import margins, sensitivity
 from phsafe.privacy.accountant import DEFAULT_DELTA, Account, Event, Loss, plan
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import RenderableType
     from rich.table import Table
 
@@ -70,12 +75,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """A config's budget under its sensitivity mode.
+class Budget(Frames):
+    """A config's budget under its sensitivity mode: the plan of a release, priced.
 
-    >>> loss = budget("examples/us.json").loss
-    >>> text(loss.unbounded), text(loss.bounded)
+    >>> costs = budget("examples/us.json")
+    >>> text(costs.loss.unbounded), text(costs.loss.bounded)
     ('1.257281', '2.514562')
+    >>> costs.to_polars().filter(TABULATION="PH3", LEVEL="state_A-G").select("LOSS", "MOE_EXACT").row(0)
+    (0.662976, 20)
+    >>> costs.plot().title
+    'Privacy loss by tabulation and level. ρ = 1.257281 in all, one person added or removed'
     """
 
     config: Config
@@ -99,6 +108,44 @@ class Budget:
     def to_json(self) -> str:
         """The budget as JSON; every budget with the digits of the config."""
         return dumps(self.to_dict())
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each tabulation and level, in floats; `to_dict` has the exact numbers."""
+        import polars as pl  # noqa: PLC0415  (the command needs no frame)
+
+        rows = [
+            (
+                row.event.tabulation, row.event.level, row.event.tau, float(row.event.loss.unbounded),
+                float(row.event.loss.bounded), float(row.event.noise.variance), row.moe, row.moe_exact,
+            )
+            for row in self.rows
+        ]  # fmt: skip
+        names = ("TABULATION", "LEVEL", "TAU", "LOSS", "LOSS_BOUNDED", "VARIANCE", "MOE", "MOE_EXACT")
+        kinds = (pl.String, pl.String, pl.Int64, pl.Float64, pl.Float64, pl.Float64, pl.Float64, pl.Int64)
+        return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
+
+    def plot(self) -> Svg:
+        """A chart of the loss: a bar for each tabulation, a colour for each level."""
+        levels = [level.key for level in self.config.catalog.levels]
+        used = [key for key in levels if key in self.account.totals("level")]
+        unit, total = UNITS[self.config.privacy], self.loss.unbounded
+        bars = [
+            Bar(
+                name,
+                [
+                    (used.index(e.level), float(e.loss.unbounded))
+                    for e in self.account.events
+                    if e.tabulation == name
+                ],
+                f"{100 * float(loss.unbounded / total):.1f} %",
+            )
+            for name, loss in self.account.totals("tabulation").items()
+        ]
+        note = f"{unit} = {round_up(total, 6)} in all, one person added or removed"
+        return stacked("Privacy loss by tabulation and level", note, used, bars)
+
+    def _repr_html_(self) -> str:
+        return budget_html(self)
 
     def render(self) -> RenderableType:
         """The budget as tables for a terminal."""
@@ -162,6 +209,9 @@ class Comparison:
     def to_json(self) -> str:
         """The comparison as JSON."""
         return dumps(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
 
     def render(self) -> RenderableType:
         """Margins of error, and losses of the published noise and of each mode, as tables for a terminal."""

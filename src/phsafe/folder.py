@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -20,9 +20,13 @@ from phsafe import exact
 from phsafe.config import Config
 from phsafe.errors import OutputError, PHSafeError
 from phsafe.files import SEPARATOR, key_columns, table_path
+from phsafe.frames import Frames
 from phsafe.privacy.accountant import DEFAULT_DELTA, Account
 from phsafe.spec import Catalog, Derived, Tabulation
 from phsafe.tables import CENSUS_2020
+
+if TYPE_CHECKING:
+    from phsafe.budgets import Budget
 
 MANIFEST = "manifest.json"
 FORMAT = "phsafe-release/1"
@@ -36,10 +40,11 @@ MAX_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Frames):
     """An opened release: what was published, how, and at which loss.
 
-    `table("PH3")` gives the noisy measurements behind a table as a Polars frame, `measurements("PH1_num")` one file.
+    `table("PH3")` gives the noisy measurements behind a table as a Polars frame, `measurements("PH1_num")` one file,
+    `to_polars()` all of them; `budget` says what the release cost.
     """
 
     path: Path
@@ -83,6 +88,32 @@ class Release:
     def release_id(self) -> str:
         """The random id of this release."""
         return str(self.manifest.get("release_id", ""))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that have measurements."""
+        names = {output.name for output, _ in self.config.outputs()}
+        tables = self.config.catalog.tables
+        return tuple(t.name for t in tables if any(o.name in names for o in t.outputs))
+
+    @property
+    def budget(self) -> Budget:
+        """What the release cost and how accurate its measurements are."""
+        from phsafe.budgets import budget  # noqa: PLC0415  (only people who ask for it wait for it)
+
+        return budget(self.config)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All measurements in one frame, with the name of its tabulation before each row."""
+        return pl.concat(
+            self.measurements(output.name).select(pl.lit(output.name).alias("TABULATION"), pl.all())
+            for output, _ in self.config.outputs()
+        )
+
+    def _repr_html_(self) -> str:
+        from phsafe.display.notebook import release_html  # noqa: PLC0415  (for notebooks only)
+
+        return release_html(self)
 
     def output(self, name: str) -> Tabulation | Derived:
         """The published tabulation of that name."""

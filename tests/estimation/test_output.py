@@ -74,7 +74,7 @@ def test_workbook(made, tmp_path):
     frame = made.tables["PH7"]
     assert len(rows) == len(frame) // 4
     first = frame.head(4).select("ESTIMATE", "LOWER_90", "UPPER_90").to_numpy().ravel().tolist()
-    assert rows[0] == ("United States", "*  Total population", *first)
+    assert rows[0] == ("Hawaii, Rhode Island and Wyoming together", "*  Total population", *first)
     assert rows[-1][:2] == ("Wyoming", "I  White alone, not Hispanic or Latino")
 
 

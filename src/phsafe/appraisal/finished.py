@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from phsafe.appraisal.errors import Row, moments
 from phsafe.appraisal.scenarios import Scenario
 from phsafe.appraisal.truth import LINE_KEYS
-from phsafe.estimation.run import Method
+from phsafe.estimation import Method
 
 Array = NDArray[np.float64]
 #: Bounds are printed numbers: a truth this close to one is on it.

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.estimation import estimate_frames
-from phsafe.estimation.run import Method
+from phsafe.estimation import Method, estimate_frames
 from phsafe.privacy.accountant import account_of, noise_by_level
 from phsafe.privacy.mechanism import Session, open_session
 

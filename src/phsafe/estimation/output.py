@@ -11,7 +11,7 @@ from phsafe.estimation.workbook import write_workbook
 from phsafe.files import SEPARATOR, new_folder
 
 if TYPE_CHECKING:
-    from phsafe.estimation.run import Estimates
+    from phsafe.estimation.result import Estimates
 
 FORMATS = ("csv", "parquet")
 

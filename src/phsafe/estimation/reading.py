@@ -11,7 +11,7 @@ import polars as pl
 
 from phsafe.config import Config
 from phsafe.errors import OutputError, PHSafeError, Reasons
-from phsafe.estimation.run import COLUMNS, Estimates, Method
+from phsafe.estimation.result import COLUMNS, Estimates, Method
 from phsafe.explorer.lines import levels_of
 from phsafe.files import SEPARATOR
 from phsafe.spec import Table

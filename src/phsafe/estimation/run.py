@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.errors import OutputError, PHSafeError
+from phsafe.errors import PHSafeError
 from phsafe.estimation.averages import Bounds
 from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.fit import fit
@@ -21,53 +21,14 @@ from phsafe.estimation.joint import Joint
 from phsafe.estimation.lines import counted, ratios
 from phsafe.estimation.measured import Measured, measured
 from phsafe.estimation.points import points
+from phsafe.estimation.result import COLUMNS, Estimates, Method
 from phsafe.estimation.rounding import Summary, rounded
 from phsafe.folder import Release
 from phsafe.levels import Level
 from phsafe.spec import Table
 
-Method = Literal["independent", "joint"]
 #: A level, the numbers of some lines, and their summary.
 Lines = tuple[Level, list[int], Summary]
-COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", "ESTIMATE", "LOWER_90", "UPPER_90")
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """Finished tables: `tables["PH3"]` is a Polars frame with estimates and 90 % intervals of all shell lines.
-
-    `diagnostics` says how well the measurements agree with each other, and which tables were left out and why.
-    """
-
-    method: Method
-    config: Config = field(repr=False)
-    tables: Mapping[str, pl.DataFrame] = field(repr=False)
-    diagnostics: Mapping[str, Any]
-    #: The release that they were made from, where that is known.
-    release_id: str = ""
-
-    @classmethod
-    def read(cls, folder: str | Path, release: Release | Config) -> Estimates:
-        """Finished tables that `phsafe estimate` wrote, of a given release (or config); refused if they aren't."""
-        from phsafe.estimation.reading import read  # noqa: PLC0415  (it makes estimates, so it imports this module)
-
-        found = read(Path(folder), release.config if isinstance(release, Release) else release)
-        if isinstance(release, Release):
-            found.check_made_from(release)
-        return found
-
-    def check_made_from(self, release: Release) -> None:
-        """Refuse tables that say that they were made from another release."""
-        if self.release_id not in ("", release.release_id):
-            raise OutputError(
-                f"expected tables made from the release {release.release_id:.50}, got those of another one"
-            )
-
-    def write(self, out: str | Path, format: str = "csv") -> Path:
-        """Write all tables, one workbook of them, and the diagnostics to a new folder: whole, or not at all."""
-        from phsafe.estimation.output import write  # noqa: PLC0415  (the workbook's library is slow to load)
-
-        return write(self, Path(out), format)
 
 
 def estimate(release: Release | str | Path, method: str = "joint", *, force: bool = False) -> Estimates:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import xlsxwriter  # type: ignore[import-untyped]
 
+from phsafe.display.names import iteration_names, region_names
 from phsafe.spec import Table
 
 if TYPE_CHECKING:
-    from phsafe.estimation.run import Estimates
+    from phsafe.estimation.result import Estimates
 
 #: The first row of the body: title, universe, a note and two rows of headers stand above it.
 BODY = 5
@@ -34,9 +35,8 @@ CREATED = datetime(2020, 4, 1)
 
 def write_workbook(estimates: Estimates, path: Path) -> None:
     """Write the workbook. Its bytes depend on the estimates only, not on the time."""
-    levels = estimates.config.catalog.levels
-    regions = {(x.geography.region_type, code): name for x in levels for code, name in x.geography.regions}
-    iterations = {i.code: f"{i.code}  {i.label}" for x in levels for i in x.iteration_level.iterations}
+    regions = region_names(estimates.config)
+    iterations = {code: f"{code}  {label}" for code, label in iteration_names(estimates.config).items()}
     with xlsxwriter.Workbook(str(path), PLAIN) as book:
         book.set_properties({"created": CREATED})
         head = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from phsafe.budgets import UNITS
 from phsafe.display.html import Child, Html, el, join
+from phsafe.display.numbers import NOTHING, share
 from phsafe.levels import Level
-from phsafe.reporting.numbers import NOTHING, share
 from phsafe.reporting.parts import section, table
 from phsafe.reporting.privacy import amount
 from phsafe.reporting.subject import Subject

@@ -7,10 +7,10 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from phsafe.display.html import Html, el, join
+from phsafe.display.numbers import Cell, digits, is_wide, number
 from phsafe.reporting.browse import flag, iteration_name, whisker
-from phsafe.reporting.numbers import digits, is_wide, number
 from phsafe.reporting.parts import section
-from phsafe.reporting.subject import Cell, Subject
+from phsafe.reporting.subject import Subject
 from phsafe.reporting.tiles import TILES
 from phsafe.spec import Line, Table
 

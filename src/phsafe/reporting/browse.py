@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 
 from phsafe.display.html import Child, Html, el, join
-from phsafe.reporting.numbers import NOTHING, is_wide, number, places_of
+from phsafe.display.numbers import NOTHING, Cell, is_wide, number, places_of
 from phsafe.reporting.parts import section
-from phsafe.reporting.subject import Cell, Group, Subject
+from phsafe.reporting.subject import Group, Subject
 from phsafe.spec import Line, Table
 
 #: Beyond this a number in the page's data is a text, because scripts would round it.

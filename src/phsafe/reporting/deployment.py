@@ -17,12 +17,12 @@ from typing import Any
 
 from phsafe.budgets import MODE_NOTES, Budget, budget
 from phsafe.display.html import printable
+from phsafe.display.names import nation, places
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.exact import round_up, text
 from phsafe.folder import Release
 from phsafe.newfile import check_absent, write_new
 from phsafe.reporting.privacy import MECHANISMS
-from phsafe.reporting.subject import nation, places
 from phsafe.reporting.yaml import dump
 
 TODO = "TODO: "

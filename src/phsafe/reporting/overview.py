@@ -8,13 +8,13 @@ from importlib.metadata import version
 from phsafe import grid
 from phsafe.budgets import UNITS
 from phsafe.display.html import Child, Html, el, join, printable
+from phsafe.display.numbers import is_wide, plural, share
 from phsafe.estimation.reading import table_file
 from phsafe.explorer.lines import levels_of
 from phsafe.files import table_path
 from phsafe.folder import MANIFEST, hash_file
 from phsafe.reporting.accuracy import levels_of as used_levels
 from phsafe.reporting.accuracy import name_of
-from phsafe.reporting.numbers import is_wide, plural, share
 from phsafe.reporting.parts import facts, section, table
 from phsafe.reporting.privacy import amount, epsilon
 from phsafe.reporting.subject import Subject

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from phsafe.budgets import MODE_NOTES, UNITS
 from phsafe.display.html import Child, Html, el, join, printable
+from phsafe.display.numbers import plural
 from phsafe.exact import round_up, text
 from phsafe.explorer.meaning import person
 from phsafe.folder import NEIGHBOURS
 from phsafe.privacy.accountant import Loss
-from phsafe.reporting.numbers import plural
 from phsafe.reporting.parts import facts, section, table
 from phsafe.reporting.subject import Subject
 

@@ -11,17 +11,14 @@ import polars as pl
 
 from phsafe.budgets import Budget, budget
 from phsafe.config import Config
+from phsafe.display.names import iteration_names, places, region_names
+from phsafe.display.numbers import Cell
 from phsafe.estimation import Estimates
 from phsafe.folder import Release
-from phsafe.schema import STATES, US_STATES
 from phsafe.spec import Table
 
 #: (region type, region code, iteration code): one population group.
 Group = tuple[str, str, str]
-#: Estimate, lower and upper bound.
-Cell = tuple[float, float, float]
-#: So many states are counted rather than listed.
-MANY = 6
 
 
 @dataclass(frozen=True)
@@ -53,25 +50,14 @@ class Subject:
     @cached_property
     def regions(self) -> Mapping[tuple[str, str], str]:
         """(region type, code) → name of every region that has a finished table, larger geographies first."""
-        names = {
-            (level.geography.region_type, code): name
-            for level in self.config.catalog.levels
-            for code, name in level.geography.within(self.config.states)
-        }
         found = {group[:2] for table in self.tables for group in self.cells(table)}
-        if ("USA", "1") in names:
-            whole = nation(self.config)
-            names["USA", "1"] = f"{whole[0].upper()}{whole[1:]}".removeprefix("The ")
-        return {key: name for key, name in names.items() if key in found}
+        return {key: name for key, name in region_names(self.config).items() if key in found}
 
     @cached_property
     def iterations(self) -> Mapping[str, str]:
         """Code → label of every iteration that has a finished table."""
-        labels = {
-            i.code: i.label for level in self.config.catalog.levels for i in level.iteration_level.iterations
-        }
         found = {group[2] for table in self.tables for group in self.cells(table)}
-        return {code: label for code, label in labels.items() if code in found}
+        return {code: label for code, label in iteration_names(self.config).items() if code in found}
 
     @cached_property
     def start(self) -> Group:
@@ -100,33 +86,3 @@ def by_group(frame: pl.DataFrame) -> dict[Group, dict[int, Cell]]:
     for region_type, region, iteration, line, *cell in frame.select(columns).iter_rows():
         found.setdefault((region_type, region, iteration), {})[line] = tuple(cell)
     return found
-
-
-def places(config: Config) -> str:
-    """What a config covers, in words.
-
-    >>> places(Config.load("examples/us.json")), places(Config.load("examples/pr.json"))
-    ('the United States, its 50 states and the District of Columbia', 'Puerto Rico')
-    """
-    types = {m.level.geography.region_type for m in config.measurements()}
-    if types == {"USA"}:
-        return nation(config)
-    if set(config.states) == set(US_STATES):
-        states = "50 states and the District of Columbia"
-        return f"the United States, its {states}" if "USA" in types else f"the {states}"
-    listed = _listed(config)
-    return f"{listed}, alone and together" if "USA" in types and len(config.states) > 1 else listed
-
-
-def nation(config: Config) -> str:
-    """What the nation's figures cover: the states of the config, which need not be all."""
-    if set(config.states) == set(US_STATES):
-        return "the United States"
-    return f"{_listed(config)} together" if len(config.states) > 1 else _listed(config)
-
-
-def _listed(config: Config) -> str:
-    names = [STATES[state] for state in config.states]
-    if len(names) > MANY:
-        return f"{len(names)} states"
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

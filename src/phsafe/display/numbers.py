@@ -1,12 +1,13 @@
-"""How numbers of a page are written. The page's script writes them the same way; a test holds both together."""
+"""How numbers are written for people. The script of a report writes them the same way; a test holds both together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from phsafe.reporting.subject import Cell
 from phsafe.spec import Table
 
+#: Estimate, lower and upper bound.
+Cell = tuple[float, float, float]
 #: What a table shows for a group that it wasn't published for.
 NOTHING = "–"
 
