@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Set up and run, from a bare clone with nothing but Python: `python3 dev.py demo` and `python3 dev.py test`.
+"""Set up and run, from a bare clone with nothing but Python: `python3 dev.py demo`, `test`, `docs` and more.
 
 Makes its own virtual environment in .venv from the pinned, hashed lists in requirements/. Standard library only.
 """
@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -104,7 +105,51 @@ def sbom(rest: list[str]) -> int:
     return call([BIN / "python", "requirements/inventory.py", "sbom", *(rest or ["phsafe.cdx.json"])])
 
 
-TASKS = {"demo": demo, "test": test, "lock": lock, "licences": licences, "sbom": sbom}
+def docs(rest: list[str]) -> int:
+    """Build the documentation into site/; a broken link, anchor or code list is an error."""
+    install("dev")
+    shutil.rmtree(ROOT / "site", ignore_errors=True)
+    sphinx = [BIN / "python", "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-d", ROOT / "build" / "docs"]
+    return call([*sphinx, *rest, ROOT / "docs", ROOT / "site"])
+
+
+def notebooks(rest: list[str]) -> int:
+    """Run the notebooks anew and store their outputs."""
+    install("dev")
+    return call([BIN / "python", ROOT / "docs" / "notebooks" / "execute.py", *rest])
+
+
+def package(rest: list[str]) -> int:
+    """Build wheel and source archive into dist/, and try the wheel in a fresh environment outside the repository."""
+    install("dev")
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    if code := call([BIN / "python", "-m", "hatchling", "build"]):
+        return code
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder) / "env"
+        venv.create(fresh, with_pip=True)
+        programs = fresh / BIN.name
+        pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        steps = [
+            [*pip, "--require-hashes", "-r", ROOT / "requirements" / "run.lock"],
+            [*pip, "--no-deps", *(ROOT / "dist").glob("*.whl")],
+            *([programs / "phsafe", *words] for words in PACKAGE_STEPS),
+        ]
+        return next((code for step in steps if (code := call(step, Path(folder)))), 0)
+
+
+#: What a wheel must be able to do without the repository.
+PACKAGE_STEPS = (
+    ("demo", "demo"),
+    ("release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger"),
+    ("estimate", "release", "tables"),
+    ("report", "release", "report.html", "--estimates", "tables"),
+    ("check", "release"),
+)
+TASKS = {
+    "demo": demo, "test": test, "docs": docs, "notebooks": notebooks, "package": package,
+    "lock": lock, "licences": licences, "sbom": sbom,
+}  # fmt: skip
 
 
 def install(which: str) -> None:
@@ -148,10 +193,10 @@ def programs() -> list[str]:
     return options
 
 
-def call(command: list[str | Path]) -> int:
-    """Run a command in the repository and return its exit code."""
+def call(command: list[str | Path], folder: Path = ROOT) -> int:
+    """Run a command, in the repository unless told otherwise, and return its exit code."""
     print("$", " ".join(str(part).replace(f"{ROOT}/", "") for part in command), flush=True)
-    return subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
+    return subprocess.run([str(part) for part in command], cwd=folder, check=False).returncode
 
 
 if __name__ == "__main__":

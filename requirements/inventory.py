@@ -37,7 +37,7 @@ APPROVED = frozenset(
     )
 )
 #: What only builds, checks or draws may also have these.
-APPROVED_DEV = APPROVED | {"MIT-CMU", "MPL-2.0", "LicenseRef-matplotlib"}
+APPROVED_DEV = APPROVED | {"CC-PDDC", "MIT-CMU", "MPL-2.0", "LicenseRef-matplotlib"}
 #: How packages without an SPDX expression name their licence.
 WORDS = {
     "3-Clause BSD License": "BSD-3-Clause",
@@ -51,14 +51,34 @@ WORDS = {
 }
 #: Read by a person in the package itself: it says too little in its metadata, or is for another system than this.
 READ = {
+    "alabaster": "BSD-3-Clause",
+    "appnope": "BSD-2-Clause",
     "axe-playwright-python": "MIT AND MPL-2.0",
     "colorama": "BSD-3-Clause",
+    "comm": "BSD-3-Clause",
     "contourpy": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
+    "docutils": "CC-PDDC AND BSD-2-Clause AND BSD-3-Clause AND PSF-2.0",
+    "ipython-pygments-lexers": "BSD-3-Clause",
+    "jinja2": "BSD-3-Clause",
+    "jupyter-client": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
     "matplotlib": "LicenseRef-matplotlib",
+    "nbclient": "BSD-3-Clause",
+    "nbformat": "BSD-3-Clause",
+    "nest-asyncio2": "BSD-2-Clause",
+    "pexpect": "ISC",
+    "prompt-toolkit": "BSD-3-Clause",
+    "ptyprocess": "ISC",
     "py4j": "BSD-3-Clause",
     "scipy": "BSD-3-Clause",
+    "sphinxcontrib-applehelp": "BSD-2-Clause",
+    "sphinxcontrib-devhelp": "BSD-2-Clause",
+    "sphinxcontrib-htmlhelp": "BSD-2-Clause",
+    "sphinxcontrib-jsmath": "BSD-2-Clause",
+    "sphinxcontrib-qthelp": "BSD-2-Clause",
+    "sphinxcontrib-serializinghtml": "BSD-2-Clause",
+    "traitlets": "BSD-3-Clause",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -124,6 +125,35 @@ def phsafe_command(monkeypatch, capsys):
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The documentation, built once for all processes of a run, strictly: a warning is an error."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared
+    out, log = shared / "site", shared / "site.log"
+    with (shared / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not log.exists():
+            command = [
+                sys.executable,
+                "-m",
+                "sphinx",
+                "-W",
+                "--keep-going",
+                "-q",
+                "-E",
+                "-d",
+                str(shared / "doctrees"),
+            ]
+            done = subprocess.run(
+                [*command, str(ROOT / "docs"), str(out)], check=False, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            log.write_text(done.stdout if done.returncode else "")
+    assert log.read_text() == ""
+    return out
 
 
 @pytest.fixture(scope="session")

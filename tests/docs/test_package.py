@@ -1,0 +1,85 @@
+"""The wheel without the repository: a fresh environment elsewhere runs every step of a release.
+
+The environment's dependencies are this one's, by a path file, so that nothing is downloaded; `python3 dev.py package`
+does the same with the pinned dependencies installed.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_wheel_holds_the_package_and_all_its_data(dist):
+    (wheel,) = dist.glob("*.whl")
+    source = ROOT / "src"
+    files = [path for path in (source / "phsafe").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    held = set(ZipFile(wheel).namelist())
+    assert {str(path.relative_to(source)) for path in files} <= held
+    assert {"phsafe/py.typed", "phsafe/parameters/us.json"} <= held
+    assert not [name for name in held if not name.startswith("phsafe")]
+
+
+def test_the_source_archive_can_be_built_and_tested_from(dist):
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        held = {name.partition("/")[2] for name in tar.getnames()}
+    needed = {"pyproject.toml", "dev.py", "README.md", "CITATION.cff", "tests/conftest.py", "docs/conf.py"}
+    assert needed | {"requirements/dev.lock", "examples/us.json"} <= held
+
+
+def test_the_wheel_runs_without_the_repository(dist, tmp_path):
+    (wheel,) = dist.glob("*.whl")
+    fresh = tmp_path / "env"
+    venv.create(fresh)
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(fresh), "platbase": str(fresh)}))
+    # A plain path, not a site folder: this environment's own editable install of the repository stays unseen.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(fresh),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        str(wheel),
+    ]
+    subprocess.run(pip, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [str(fresh / "bin" / words[0]), *words[1:]], cwd=tmp_path, env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    where = run("python", "-c", "import phsafe; print(phsafe.__file__)")
+    assert Path(where.strip()).is_relative_to(fresh)
+    run("phsafe", "demo", "demo")
+    run("phsafe", "release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger")
+    run("phsafe", "estimate", "release", "tables")
+    run("phsafe", "report", "release", "report.html", "--estimates", "tables")
+    assert "whole and untouched" in run("phsafe", "check", "release")
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
