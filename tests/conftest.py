@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import json
 import os
 import subprocess
@@ -100,6 +101,16 @@ def read_folder():
         return counts
 
     return read
+
+
+@pytest.fixture(scope="session")
+def write_cef():
+    """Write frames of texts as a Census Edited File in a folder; the path of its TOML file."""
+    path = ROOT / "tests" / "source" / "cef_writer.py"
+    spec = importlib.util.spec_from_file_location("cef_writer", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.write
 
 
 class Outcome(NamedTuple):

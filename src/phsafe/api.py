@@ -41,7 +41,11 @@ def validate(
     loaded = Config.load(config, catalog)
     with open_engine(options) as engine:
         return validate_tables(
-            load(data, engine), loaded, engine, allow_unclassified=allow_unclassified, progress=progress
+            load(data, engine, loaded.reader),
+            loaded,
+            engine,
+            allow_unclassified=allow_unclassified,
+            progress=progress,
         )
 
 

@@ -35,7 +35,7 @@ def count(
     An input that breaks a rule is refused without a word about how: `phsafe validate` is for those who may know.
     """
     with open_engine(options) as engine:
-        tables = load(data, engine)
+        tables = load(data, engine, config.reader)
         if not settings.skip_validation:
             report = validate_tables(
                 tables, config, engine,

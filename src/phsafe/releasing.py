@@ -104,7 +104,7 @@ def _prepare(
         )
     reasons = Reasons()
     account = reasons.check(plan, config)
-    reasons.check(check_readable, data, options)
+    reasons.check(check_readable, data, options, config.reader)
     reasons.check(check_absent, out)
     reasons.settle()
     assert account is not None

@@ -39,7 +39,7 @@ def tabulate(
     with started(options) as running:
         reasons = Reasons()
         loaded = reasons.check(Config.load, config)
-        reasons.check(check_readable, data, running)
+        reasons.check(check_readable, data, running, loaded.reader if loaded else None)
         reasons.check(check_absent, out)
         reasons.settle()
         assert loaded is not None

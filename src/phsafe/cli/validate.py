@@ -42,12 +42,12 @@ def validate(
     with started(options) as running:
         reasons = Reasons()
         loaded = reasons.check(Config.load, config)
-        reasons.check(check_readable, data, running)
+        reasons.check(check_readable, data, running, loaded.reader if loaded else None)
         reasons.settle()
         assert loaded is not None
         warn(NOT_PRIVATE)
         with open_engine(running) as opened, progress_bar("validate") as progress:
-            tables = load(data, opened)
+            tables = load(data, opened, loaded.reader)
             report = validate_tables(
                 tables, loaded, opened, allow_unclassified=allow_unclassified, progress=progress
             )

@@ -57,6 +57,9 @@ class Engine(Protocol):
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """CSV files with the given header, every column as text."""
 
+    def read_lines(self, paths: Sequence[Location]) -> Table:
+        """The lines of text files, in a column `line`, without their ends; empty ones are left out."""
+
     def read_parquet(self, paths: Sequence[Location]) -> Table:
         """Parquet files with their own types."""
 

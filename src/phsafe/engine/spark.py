@@ -106,6 +106,14 @@ class Spark:
                 )
             return self._table(spark_csv.rows(self._session, view, first, header))
 
+    def read_lines(self, paths: Sequence[Location]) -> Table:
+        """See `Engine`."""
+        places = [address_of(path) for path in paths]
+        with self._in_words(*places):
+            first = spark_csv.first_line(self._session, _literal(places[0]))
+            lines = spark_csv.lines(self._session, [_literal(place) for place in places], first)
+            return self._table(lines.selectExpr("value AS line").filter("line <> ''"))
+
     def read_parquet(self, paths: Sequence[Location]) -> Table:
         """See `Engine`. All files must have the same columns; nothing is taken from the names of folders."""
         places = [address_of(path) for path in paths]

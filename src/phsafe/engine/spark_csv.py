@@ -28,9 +28,9 @@ def first_line(session: Any, file: str) -> bytes:  # noqa: ANN401
     return bytes(found["line"][0].as_py()) if found.num_rows else b""
 
 
-def lines(session: Any, file: str, first: bytes) -> Any:  # noqa: ANN401
-    """The lines of a file, as `value`, ended as its first one is; other line ends stay in them."""
-    return session.read.text(file, lineSep="\r\n" if first.endswith(b"\r") else "\n")
+def lines(session: Any, files: str | list[str], first: bytes) -> Any:  # noqa: ANN401
+    """The lines of files, as `value`, ended as the first one is; other line ends stay in them."""
+    return session.read.text(files, lineSep="\r\n" if first.endswith(b"\r") else "\n")
 
 
 def is_clean(session: Any, view: str, first: bytes, columns: int) -> bool:  # noqa: ANN401

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from phsafe.engine import EngineOptions, Location, open_engine
+from phsafe.source.cef import is_cef
+from phsafe.source.cef_files import local_files
 from phsafe.source.read import DataSource
 
 #: Files up to this size are read whole; of larger ones, the size and evenly spaced pieces.
@@ -21,9 +23,11 @@ def fingerprint_chunks(data: DataSource, options: EngineOptions | None = None) -
     """
     if isinstance(data, Mapping):
         return None
+    if is_cef(data, None):
+        return _chunks(local_files(data), Path(data).parent)
     if "://" in str(data) or not Path(data).is_dir():
         return iter(_listed(data, options))
-    return _chunks(Path(data))
+    return _chunks(Path(data).rglob("*"), Path(data))
 
 
 def _listed(data: Location, options: EngineOptions | None) -> list[bytes]:
@@ -34,11 +38,11 @@ def _listed(data: Location, options: EngineOptions | None) -> list[bytes]:
     return [f"{name}\0{size}\0".encode() for name, size in sorted(files.items())]
 
 
-def _chunks(folder: Path) -> Iterator[bytes]:
-    """Names, sizes and bytes of a folder's files, in order."""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+def _chunks(paths: Iterable[Path], folder: Path) -> Iterator[bytes]:
+    """Names, sizes and bytes of files, in order."""
+    for path in sorted(path for path in paths if path.is_file()):
         size = path.stat().st_size
-        yield f"{path.relative_to(folder)}\0{size}\0".encode("utf-8", "surrogateescape")
+        yield f"{os.path.relpath(path, folder)}\0{size}\0".encode("utf-8", "surrogateescape")
         with path.open("rb") as stream:
             if size <= WHOLE:
                 yield stream.read()

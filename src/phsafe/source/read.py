@@ -15,7 +15,7 @@ from ibis.expr.types import Table
 from phsafe.engine import Engine, EngineOptions, Location, open_engine
 from phsafe.errors import DataError
 from phsafe.schema import LAYOUTS, Layout
-from phsafe.source import delimited, parquet, remote
+from phsafe.source import cef, delimited, parquet, remote
 from phsafe.source.canonical import canonical, type_problems
 from phsafe.source.forms import check_one, forms_of
 from phsafe.source.tables import Tables
@@ -24,8 +24,13 @@ from phsafe.source.tables import Tables
 DataSource = str | Path | Mapping[str, Any]
 
 
-def load(data: DataSource, engine: Engine) -> Tables:
-    """The canonical tables of a data source, or a `DataError` with every problem of its layout."""
+def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:
+    """The canonical tables of a data source, or a `DataError` with every problem of its layout.
+
+    `reader` is the config's; without one, a source is read as what it looks like.
+    """
+    if cef.is_cef(data, reader):
+        return cef.load(data, engine)
     problems: list[str] = []
     tables: dict[str, Table] = {}
     extra: dict[str, int] = {}
@@ -47,10 +52,13 @@ def load(data: DataSource, engine: Engine) -> Tables:
     return Tables(**tables, extra=extra)
 
 
-def check_readable(data: DataSource, options: EngineOptions | None = None) -> None:
+def check_readable(data: DataSource, options: EngineOptions | None = None, reader: str | None = None) -> None:
     """Every problem of a data source's layout that can be seen without counting: files, columns, types."""
     with open_engine(options) as engine:
-        load(data, engine)
+        if cef.is_cef(data, reader):
+            cef.check(data, engine)
+        else:
+            load(data, engine)
 
 
 def _reader(data: DataSource, engine: Engine) -> Callable[[Layout], Table]:

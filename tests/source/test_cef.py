@@ -1,0 +1,260 @@
+"""The Census Edited File: the same people in both forms give the same tables, and a wrong form is refused in words."""
+
+import json
+
+import polars as pl
+import pytest
+
+import phsafe
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.errors import PHSafeError
+from phsafe.source import load
+from phsafe.source.fingerprint import fingerprint_chunks
+
+NAMES = ("persons", "units", "geo")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with open_engine(EngineOptions(threads=1)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def small_cef(tmp_path_factory, small_frames, write_cef):
+    return write_cef(tmp_path_factory.mktemp("cef"), small_frames)
+
+
+@pytest.fixture(scope="session")
+def config(us, tmp_path_factory):
+    """The 2020 parameters with the reader that this file needs."""
+    path = tmp_path_factory.mktemp("config") / "cef.json"
+    path.write_text(json.dumps(json.loads(us.read_text()) | {"reader": "cef"}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """Made-up households whose codes agree with their members, as frames of texts."""
+    folder = phsafe.synth(tmp_path_factory.mktemp("town") / "data", 400, "44,56", format="csv")
+    return {name: pl.read_csv(folder / f"{name}.csv", infer_schema=False) for name in NAMES}
+
+
+def rows(tables, engine):
+    return {layout.name: sorted(engine.fetch(table).to_pylist(), key=str) for layout, table in tables}
+
+
+@pytest.mark.parametrize(("pad", "end"), [("0", "\n"), (" ", "\r\n")], ids=["zeros", "blanks"])
+def test_every_column_round_trips(pad, end, town, write_cef, engine, tmp_path):
+    """NPF too, which the file doesn't have: it is counted from the members."""
+    assert set(town["units"]["HHRACE"]) > {"00"}
+    path = write_cef(tmp_path, town, pad, end)
+    assert rows(load(path, engine), engine) == rows(load(town, engine), engine)
+
+
+def test_the_small_data_give_the_counts_that_are_known(small, small_cef, config, expected, as_dict):
+    counts = as_dict(phsafe.tabulate(config, small_cef, skip_validation=True))
+    known = expected(small / "expected_truncated_counts.csv")
+    assert {key: count for key, count in counts.items() if count} == known
+
+
+def test_validation_works_as_on_csv(small_cef, config):
+    """As on CSV, but that NPF is counted: the large households have an NPF of their own there."""
+    report = phsafe.validate(config, small_cef)
+    assert report.ok
+    assert [(f.column, f.rows) for f in report.of("warning")] == [
+        ("RELSHIP", 24), ("HHT", 24), ("HHT2", 24), ("CPLT", 24)
+    ]  # fmt: skip
+    assert report.rows["persons"] == 1785
+
+
+def test_values_that_are_wrong_are_found_by_validation(town, write_cef, config, tmp_path):
+    broken = town | {
+        "persons": town["persons"].with_columns(CENRACE=pl.lit("64"), QAGE=pl.lit("1x")),
+        "geo": town["geo"].with_columns(PLACEFP=pl.lit("9999x")),
+    }
+    path = write_cef(tmp_path, broken)
+    header, gone, *others = (tmp_path / "blocks.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "blocks.txt").write_text(header + "".join(others))
+    report = phsafe.validate(config, path)
+    found = {(f.table, f.column, f.rule): f.rows for f in report.of("error")}
+    homeless = (tmp_path / "units.txt").read_text().count(gone.split("|")[1])
+    assert found["units", "MAFID", "a unit's MAFID is in geo"] == homeless > 0
+    assert found["persons", "QAGE", "a whole number is given"] == town["persons"].height
+    assert found["persons", "CENRACE", "the value is in its domain"] == town["persons"].height
+    assert found["geo", "PLACEFP", "the value is in its domain"] == town["geo"].height - homeless
+
+
+def test_several_files_of_each_kind(town, write_cef, engine, tmp_path):
+    whole = rows(load(write_cef(tmp_path, town), engine), engine)
+    for name in ("units.txt", "persons.txt"):
+        lines = (tmp_path / name).read_text().splitlines(keepends=True)
+        (tmp_path / f"1{name}").write_text("".join(lines[:100]))
+        (tmp_path / f"2{name}").write_text("".join(lines[100:]))
+    header, *blocks = (tmp_path / "blocks.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "1blocks.txt").write_text(header + "".join(blocks[:5]))
+    (tmp_path / "2blocks.txt").write_text(header + "".join(blocks[5:]))
+    toml = "".join(
+        f'{n} = ["1{f}", "2{f}"]\n'
+        for n, f in zip(NAMES, ("persons.txt", "units.txt", "blocks.txt"), strict=True)
+    )
+    (tmp_path / "cef.toml").write_text(toml)
+    assert rows(load(tmp_path / "cef.toml", engine), engine) == whole
+
+
+def test_other_slices(town, write_cef, engine, tmp_path):
+    """A layout in which a column has moved."""
+    path = write_cef(tmp_path, town)
+    whole = rows(load(path, engine), engine)
+    units = (tmp_path / "units.txt").read_text().splitlines()
+    (tmp_path / "units.txt").write_text("".join(f"{u[:29]}x{u[30:66]}{u[29]}{u[67:]}\n" for u in units))
+    assert rows(load(path, engine), engine) != whole
+    path.write_text(path.read_text() + "[slices.units]\nTEN = [66, 67]\n")
+    assert rows(load(path, engine), engine) == whole
+
+
+SECRET = "7731"
+#: What is wrong → what is done to the folder, and what is said (after the name of the file).
+WRONG = {
+    "a short line": (
+        lambda folder: _append(folder / "units.txt", f"2{SECRET}\n"),
+        "units.txt: expected every line as long as the first (70), with a state's two digits at 10:12, got others",
+    ),
+    "a long line": (
+        lambda folder: _append(folder / "persons.txt", "3" + SECRET * 30 + "\n"),
+        "persons.txt: expected every line as long as the first (99), with a state's two digits at 15:17, got others",
+    ),
+    "a shifted line": (
+        lambda folder: _append(folder / "units.txt", "x" * 11 + SECRET + "x" * 55 + "\n"),
+        "units.txt: expected every line as long as the first (70), with a state's two digits at 10:12, got others",
+    ),
+    "lines that are too narrow": (
+        lambda folder: (folder / "units.txt").write_text(f"{SECRET}\n" * 3),
+        "units.txt: expected lines of 63 characters at least, got one of 4",
+    ),
+    "an empty file": (
+        lambda folder: (folder / "units.txt").write_text(""),
+        "units.txt: expected lines of 63 characters at least, got one of 0",
+    ),
+    "bytes": (
+        lambda folder: (folder / "persons.txt").write_bytes(b"\xff\xfe" * 99),
+        "persons.txt: expected text in UTF-8, got other bytes",
+    ),
+    "a block with too few values": (
+        lambda folder: _append(folder / "blocks.txt", f"x|{SECRET}\n"),
+        "blocks.txt: expected as many values between pipes in every line as in the header (11), got others",
+    ),
+    "blocks without a header": (
+        lambda folder: (folder / "blocks.txt").write_text(f"{SECRET}|44\n"),
+        "blocks.txt: expected a header with | between names; OIDTABBLK and TABBLKST is missing",
+    ),
+    "a column of blocks twice": (
+        lambda folder: (folder / "blocks.txt").write_text("OIDTABBLK|TABBLKST|TABBLKST\n"),
+        "blocks.txt: expected every column name once, got one again",
+    ),
+    "no file": (
+        lambda folder: (folder / "units.txt").unlink(),
+        "units.txt: can't read the file: No such file or directory",
+    ),
+}
+
+
+def _append(path, text):
+    path.write_text(path.read_text() + text)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_form_is_refused_without_a_value(name, small_frames, write_cef, config, tmp_path):
+    path = write_cef(tmp_path, small_frames)
+    change, sentence = WRONG[name]
+    change(tmp_path)
+    with pytest.raises(PHSafeError) as caught:
+        phsafe.tabulate(config, path)
+    assert [reason.rpartition("/")[2] for reason in caught.value.reasons] == [sentence]
+    assert SECRET not in str(caught.value)
+
+
+#: TOML → what is said of it.
+TOMLS = {
+    "wrong widths": (
+        "[slices.units]\nHHRACE = [27, 30]\nTEN = [3, 3]\n[slices.persons]\nMAFID = [9, 1]",
+        [
+            "cef.toml, slices of units, 'HHRACE': expected a slice 2 wide, got 3",
+            "cef.toml, slices of units, 'TEN': expected a slice 1 wide, got 0",
+            "cef.toml, slices of persons, 'MAFID': expected a slice 9 wide, got -8",
+        ],
+    ),
+    "slices of other things": (
+        "[slices.units]\nHHRACE = 5\nAGE = [1, 2]\nTEN = [-2, -1]",
+        [
+            "cef.toml, slices of units, 'HHRACE': expected [BEGIN, END], counted from 0, got something else",
+            "cef.toml, slices of units, 'AGE': expected one of RTYPE, MAFID, STATE, FINAL_POP, HHSPAN, HHRACE, TEN, "
+            "OIDTB, HHT, HHT2, CPLT",
+            "cef.toml, slices of units, 'TEN': expected [BEGIN, END], counted from 0, got something else",
+        ],
+    ),
+    "slices of geo": (
+        "[slices.geo]\nTABBLKST = [1, 2]",
+        ["cef.toml: expected slices of units and persons, such as [slices.units], got something else"],
+    ),
+    "a slice behind the end": (
+        "[slices.units]\nTEN = [80, 81]",
+        ["units.txt: expected lines of 81 characters at least, got one of 70"],
+    ),
+    "a field too many": (
+        'blocks = "x"',
+        ["cef.toml: expected persons, units, geo and slices, got 'blocks' too"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOMLS)
+def test_a_wrong_toml_is_refused_with_every_reason(name, small_frames, write_cef, config, tmp_path):
+    text, sentences = TOMLS[name]
+    path = write_cef(tmp_path, small_frames)
+    path.write_text(path.read_text() + text)
+    with pytest.raises(PHSafeError) as caught:
+        phsafe.validate(config, path)
+    assert [reason.rpartition("/")[2] for reason in caught.value.reasons] == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("units = ", "expected TOML that names files"),
+        ("\x00", "expected TOML that names files"),
+        ("#" * 1_000_001, "expected a small TOML file"),
+        ('units = 3\npersons = []\ngeo = ["a", "a"]', 'expected units = "FILE", or a list of files'),
+        ('units = 3\npersons = []\ngeo = ["a", "a"]', "geo: expected every file once"),
+        ('units = "hdfs://node/units.txt"\npersons = "a"\ngeo = "b"', "only Spark reads such an address"),
+    ],
+    ids=["syntax", "bytes", "size", "no names", "twice", "address"],
+)  # fmt: skip
+def test_a_toml_that_names_nothing(text, sentence, config, tmp_path):
+    (tmp_path / "cef.toml").write_text(text)
+    with pytest.raises(PHSafeError) as caught:
+        phsafe.validate(config, tmp_path / "cef.toml")
+    assert sentence in str(caught.value)
+
+
+def test_config_and_data_must_agree(small, small_cef, config, us, phsafe_command, tmp_path):
+    for command in ("validate", "tabulate", "release"):
+        out = [] if command == "validate" else [tmp_path / "out"]
+        folder = phsafe_command(command, config, small, *out)
+        assert folder.code == 1
+        assert "the config's reader is cef, so expected a TOML file" in folder.err
+        file = phsafe_command(command, us, small_cef, *out)
+        assert file.code == 1
+        assert 'set "reader": "cef" in the config' in file.err
+    done = phsafe_command("release", config, small_cef, tmp_path / "out", "--ledger", tmp_path / "ledger")
+    assert done.code == 0
+    assert phsafe.Release.open(tmp_path / "out").measurements("PH1_num").height == 1040
+
+
+def test_the_ledger_knows_the_files_again(town, write_cef, tmp_path):
+    first, second = (write_cef(tmp_path / name, town) for name in ("first", "second"))
+    before = list(fingerprint_chunks(first))
+    assert before == list(fingerprint_chunks(second))
+    lines = (tmp_path / "second" / "persons.txt").read_text()
+    (tmp_path / "second" / "persons.txt").write_text("5" + lines[1:])
+    assert before != list(fingerprint_chunks(second))

@@ -1,0 +1,47 @@
+"""The Census Edited File on Spark: the same tables as on DuckDB, and the same refusals."""
+
+import pytest
+
+from phsafe.errors import DataError
+from phsafe.source import load
+
+pytestmark = pytest.mark.needs("java")
+
+
+@pytest.mark.parametrize(("pad", "end"), [("0", "\n"), (" ", "\r\n")], ids=["zeros", "blanks"])
+def test_the_small_data_read_as_on_duckdb(pad, end, small_frames, write_cef, spark, duck, tmp_path):
+    path = write_cef(tmp_path, small_frames, pad, end)
+    found = [
+        {
+            layout.name: sorted(engine.fetch(table).to_pylist(), key=str)
+            for layout, table in load(path, engine)
+        }
+        for engine in (spark, duck)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]["persons"]) == small_frames["persons"].height
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("units.txt", "27731\n", "units.txt: expected every line as long as the first (70)"),
+        ("blocks.txt", "x|7731\n", "blocks.txt: expected as many values between pipes"),
+    ],
+)
+def test_a_wrong_line_is_refused(file, text, sentence, small_frames, write_cef, spark, tmp_path):
+    path = write_cef(tmp_path, small_frames)
+    with (tmp_path / file).open("a") as stream:
+        stream.write(text)
+    with pytest.raises(DataError) as caught:
+        load(path, spark)
+    assert sentence in str(caught.value)
+    assert "7731" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(small_frames, write_cef, spark, tmp_path):
+    path = write_cef(tmp_path, small_frames)
+    (tmp_path / "units.txt").unlink()
+    with pytest.raises(DataError) as caught:
+        load(path, spark)
+    assert "units.txt: expected files there that Spark can see" in str(caught.value)
