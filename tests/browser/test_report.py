@@ -1,16 +1,22 @@
 """The report in a real Chromium: every group, a phone, print, both themes, axe, and payloads that must not run."""
 
-import json
-import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 import phsafe
-from phsafe.folder import MANIFEST
+from phsafe.folder import Release
+from phsafe.levels import Level
+from phsafe.spec import Catalog
 
 from ..reporting.conftest import config_of, make_release  # noqa: TID252
+
+#: Counts, counts by race, and an average.
+TABULATIONS = ("PH2", "PH3", "PH4", "PH5_denom")
+#: Enough for a map.
+STATES = ["06", "11", "15", "32", "44", "50", "54", "56"]
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -18,7 +24,8 @@ pytestmark = pytest.mark.needs("chromium")
 @pytest.fixture(scope="session")
 def release(tmp_path_factory):
     return make_release(
-        config_of(state_filter=["06", "44", "56"]), tmp_path_factory.mktemp("report") / "release"
+        config_of(keep=lambda name, _: name in TABULATIONS, state_filter=STATES),
+        tmp_path_factory.mktemp("report") / "release",
     )
 
 
@@ -83,7 +90,7 @@ def test_the_map_follows_its_choices_and_leads_to_a_state(report, estimates, loo
     for code, value in expected.items():
         expect(page.locator(f'.tiles a[data-region="STATE {code}"] .value')).to_have_text(value)
     page.locator("#map summary").click()
-    assert page.locator("#map .list tbody tr").count() == 3
+    assert page.locator("#map .list tbody tr").count() == len(STATES)
     page.locator('.tiles a[data-region="STATE 56"]').focus()
     page.keyboard.press("Enter")
     expect(page.locator("#where")).to_have_text("Wyoming: Black or African American alone")
@@ -138,25 +145,50 @@ PAYLOADS = [
 ]
 
 
-def test_a_hostile_manifest_runs_nothing(release, estimates, look, tmp_path):
-    """Payloads in the manifest, the title and the labels of a catalog: all are texts in the page."""
-    copy = shutil.copytree(release.path, tmp_path / "release")
-    manifest = json.loads((copy / MANIFEST).read_text())
-    manifest |= {
+def evil(catalog: Catalog) -> Catalog:
+    """A catalog in which every text for people is a payload."""
+    bad = "".join(PAYLOADS)
+    tables = tuple(
+        replace(t, title=bad, universe=bad, shell=tuple(replace(line, label=bad) for line in t.shell))
+        for t in catalog.tables
+    )
+    levels = []
+    for level in catalog.levels:
+        iterations = tuple(replace(i, label=bad) for i in level.iteration_level.iterations)
+        regions = tuple((code, bad) for code, _ in level.geography.regions)
+        levels.append(
+            Level(
+                replace(level.geography, regions=regions, label=bad),
+                replace(level.iteration_level, iterations=iterations),
+            )
+        )
+    return Catalog(tables, tuple(levels))
+
+
+def test_hostile_labels_and_manifests_run_nothing(release, estimates, look, tmp_path):
+    """Payloads in the manifest, the title, the labels of a catalog and the diagnostics: all are texts in the page."""
+    manifest = release.manifest | {
         "release_id": "".join(PAYLOADS),
         "versions": dict(zip(PAYLOADS, reversed(PAYLOADS), strict=True)),
     }
-    (copy / MANIFEST).write_text(json.dumps(manifest))
-    from dataclasses import replace
-
+    config = replace(release.config, catalog=evil(release.config.catalog))
+    tables = replace(
+        estimates, config=config, release_id="", diagnostics={"noise_test": {"verdict": "".join(PAYLOADS)}}
+    )
     page = look(
         phsafe.report(
-            copy, tmp_path / "r.html", estimates=replace(estimates, release_id=""), title="".join(PAYLOADS)
+            Release(release.path, config, manifest),
+            tmp_path / "r.html",
+            estimates=tables,
+            title="".join(PAYLOADS),
         )
     )
     assert page.title().startswith("<script>")
     assert page.locator("main script, main img, main [onload], main [onerror]").count() == 0
-    assert PAYLOADS[0] in page.locator("#provenance").inner_text()
+    page.locator("#choose select[name=iteration]").select_option("B")
+    page.locator("#choose-map select[name=iteration]").select_option("B")
+    for section in ("#published", "#tables", "#map", "#quality", "#provenance"):
+        assert PAYLOADS[0] in page.locator(section).inner_text(), section
 
 
 def test_the_policy_stops_what_is_planted_in_the_file(report, browser, tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from phsafe.spec import Table
 
 #: Estimate, lower and upper bound.
@@ -12,13 +10,13 @@ Cell = tuple[float, float, float]
 NOTHING = "–"
 
 
-def digits(cells: Iterable[Cell]) -> int:
-    """The decimals that an average's cells need: all of a group have the same, and at least two.
+def digits(cell: Cell) -> int:
+    """The decimals that an average needs: those of its estimate and its bounds, and at least two.
 
-    >>> digits([(2.5, 2.25, 2.75)]), digits([(2.4584, 2.4536, 2.463)])
+    >>> digits((2.5, 2.25, 2.75)), digits((2.4584, 2.4536, 2.463))
     (2, 4)
     """
-    return max([2, *(len(repr(float(value)).partition(".")[2]) for cell in cells for value in cell)])
+    return max(2, *(len(repr(float(value)).partition(".")[2]) for value in cell))
 
 
 def number(value: float, places: int) -> str:
@@ -26,9 +24,16 @@ def number(value: float, places: int) -> str:
     return f"{value:,.{places}f}" if places else f"{int(value):,}"
 
 
-def places_of(table: Table, cells: Iterable[Cell]) -> int:
-    """The decimals of a table's cells for one group: none for counts."""
-    return digits(cells) if table.average is not None else 0
+def texts(cell: Cell, table: Table) -> tuple[str, str]:
+    """A cell as people read it: its estimate, and its interval. Counts have no decimals.
+
+    >>> from phsafe.tables import PH1, PH2
+    >>> texts((2.5, 2.25, 2.75), PH1), texts((1234, 1000, 1500), PH2)
+    (('2.50', '2.25 – 2.75'), ('1,234', '1,000 – 1,500'))
+    """
+    places = digits(cell) if table.average is not None else 0
+    estimate, lower, upper = (number(value, places) for value in cell)
+    return estimate, f"{lower} – {upper}"
 
 
 def is_wide(cell: Cell) -> bool:

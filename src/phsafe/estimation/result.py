@@ -14,7 +14,7 @@ from phsafe.display import Svg
 from phsafe.display.charts import Interval, intervals
 from phsafe.display.names import NATION, iteration_names, region_names
 from phsafe.display.notebook import estimates_html
-from phsafe.display.numbers import digits, number
+from phsafe.display.numbers import texts
 from phsafe.errors import OutputError, PHSafeError
 from phsafe.folder import Release
 from phsafe.frames import Frames
@@ -96,7 +96,7 @@ class Estimates(Frames):
         if region is not None:
             title = f"{name} {spec.title}"
             where = region_names(self.config)[self._region(region)]
-            rows = [_row(row, shown.label, shown.indent) for shown, row in _by_line(spec, frame)]
+            rows = [_row(spec, row, shown.label, shown.indent) for shown, row in _by_line(spec, frame)]
             return intervals(title, f"{where}: {who}, with 90 % intervals", rows)
         number = spec.shell[0].number if line is None else line
         chosen = next((shown for shown in spec.shell if shown.number == number), None)
@@ -104,7 +104,7 @@ class Estimates(Frames):
             raise PHSafeError(f"line: expected one of {len(spec.shell)} lines of {name}, got {line}")
         names = region_names(self.config)
         parts = frame.filter(CELL=number).iter_rows(named=True)
-        rows = [_row(row, names[row["REGION_TYPE"], row["REGION_ID"]]) for row in parts]
+        rows = [_row(spec, row, names[row["REGION_TYPE"], row["REGION_ID"]]) for row in parts]
         if len({row["REGION_TYPE"] for row in frame.iter_rows(named=True)}) > 1 and spec.average is None:
             # A nation's count would flatten every state's.
             rows = rows[1:]
@@ -144,8 +144,7 @@ def _by_line(spec: Table, frame: pl.DataFrame) -> list[tuple[Line, dict[str, Any
     return [(line, rows[line.number]) for line in spec.shell if line.number in rows]
 
 
-def _row(row: Mapping[str, Any], label: str, indent: int = 0) -> Interval:
+def _row(table: Table, row: Mapping[str, Any], label: str, indent: int = 0) -> Interval:
     cell = (row["ESTIMATE"], row["LOWER_90"], row["UPPER_90"])
-    places = 0 if isinstance(cell[0], int) else digits([cell])
-    shown = [number(value, places) for value in cell]
-    return Interval(label, *cell, f"{shown[0]}  ({shown[1]} – {shown[2]})", indent)
+    estimate, interval = texts(cell, table)
+    return Interval(label, *cell, f"{estimate}  ({interval})", indent)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from phsafe.display.html import Html, el, join
-from phsafe.display.numbers import Cell, digits, is_wide, number
+from phsafe.display.numbers import Cell, is_wide, texts
 from phsafe.reporting.browse import flag, iteration_name, whisker
 from phsafe.reporting.parts import section
 from phsafe.reporting.subject import Subject
@@ -17,8 +17,10 @@ from phsafe.spec import Line, Table
 #: Shades of the map: each holds about the same number of states.
 SHADES = 5
 STATE = "STATE"
-#: A row of the list: its name, what it links to (None: nothing), its cell.
-Rows = Mapping[str, tuple[str, Cell]]
+#: So many states make a map.
+ENOUGH = 8
+#: Name, code of the state (none: no state) and cell of each row.
+Rows = Sequence[tuple[str, str, Cell]]
 
 
 def atlas(subject: Subject) -> Html | None:
@@ -29,11 +31,11 @@ def atlas(subject: Subject) -> Html | None:
     states = _by_state(subject, table, line, iteration)
     if len(states) > 1:
         return _map(subject, measures, states)
-    groups = {
-        iteration_name(code, label): ("", subject.cells(table)[*subject.start[:2], code][line.number])
+    groups = [
+        (iteration_name(code, label), "", subject.cells(table)[*subject.start[:2], code][line.number])
         for code, label in subject.iterations.items()
         if (*subject.start[:2], code) in subject.cells(table)
-    }
+    ]
     if len(groups) < 2:
         return None
     where = subject.regions[subject.start[:2]]
@@ -56,12 +58,12 @@ def _title(table: Table, line: Line) -> str:
 
 
 def _by_state(subject: Subject, table: Table, line: Line, iteration: str) -> Rows:
-    """The map's rows by name of the state."""
-    return {
-        name: (code, subject.cells(table)[kind, code, iteration][line.number])
+    """The map's rows."""
+    return [
+        (name, code, subject.cells(table)[kind, code, iteration][line.number])
         for (kind, code), name in subject.regions.items()
         if kind == STATE and code in TILES and (kind, code, iteration) in subject.cells(table)
-    }
+    ]
 
 
 def _map(subject: Subject, measures: Sequence[tuple[Table, Line]], states: Rows) -> Html:
@@ -71,34 +73,22 @@ def _map(subject: Subject, measures: Sequence[tuple[Table, Line]], states: Rows)
         el("option", iteration_name(code, label), value=code, selected=code == subject.start[2])
         for code, label in subject.iterations.items()
     ]
-    cells = [cell for _, cell in states.values()]
-    estimates = sorted(cell[0] for cell in cells)
-    low, high = min(cell[1] for cell in cells), max(cell[2] for cell in cells)
-    places = digits(cells[:1]) if table.average is not None else 0
-    tiles = []
-    for name, (code, cell) in states.items():
-        letters = TILES[code][0]
-        shade = bisect_left(estimates, cell[0]) * SHADES // len(estimates)
-        link = el(
-            "a",
-            el("b", letters),
-            el("span", short(cell[0], table), class_="value"),
-            whisker(cell, low, high),
-            el("span", f" {name}", class_="sr"),
-            href="#tables",
-            data_region=f"{STATE} {code}",
-            title=f"{name}: {number(cell[0], places)}",
-        )
-        tiles.append(el("li", link, class_=f"t{code} q{shade}{' wide' if is_wide(cell) else ''}"))
+    low, high = _ends(states)
+    listed = _list(table, states, "State")
+    # A few tiles are no map; a list says it better.
+    mapped = len(states) >= ENOUGH
     return section(
         "map",
         "One figure, state by state",
         el(
             "p",
-            "The bluer, the more. The bar in each tile is the 90 % interval, on one scale for all states; where bars "
-            "overlap much, the order of states is a matter of chance. ",
-            el("span", class_="hatch"),
-            " Hatched: interval wider than the estimate.",
+            "The bluer, the more. The bar in each tile is the 90 % interval"
+            if mapped
+            else "Bars are 90 % intervals",
+            ", on one scale for all states; where bars overlap much, the order of states is a matter of chance. ",
+            join(el("span", class_="hatch"), " Hatched: interval wider than the estimate.")
+            if mapped
+            else None,
         ),
         el(
             "form",
@@ -114,10 +104,35 @@ def _map(subject: Subject, measures: Sequence[tuple[Table, Line]], states: Rows)
             id="map-where",
             aria_live="polite",
         ),
-        el("ul", *tiles, class_="tiles"),
-        el("p", _scale(low, high, table), class_="note", id="map-scale"),
-        el("details", el("summary", "The same as a list"), _list(table, states, "State")),
+        _tiles(table, states, low, high) if mapped else None,
+        el(
+            "p",
+            f"Scale of the bars: {short(low, table)} to {short(high, table)}.",
+            class_="note",
+            id="map-scale",
+        ),
+        el("details", el("summary", "The same as a list"), listed) if mapped else listed,
     )
+
+
+def _tiles(table: Table, states: Rows, low: float, high: float) -> Html:
+    """A tile for each state, about where it is on a map."""
+    estimates = sorted(cell[0] for _, _, cell in states)
+    tiles = []
+    for name, code, cell in states:
+        shade = bisect_left(estimates, cell[0]) * SHADES // len(estimates)
+        link = el(
+            "a",
+            el("b", TILES[code][0]),
+            el("span", short(cell[0], table), class_="value"),
+            whisker(cell, low, high),
+            el("span", f" {name}", class_="sr"),
+            href="#tables",
+            data_region=f"{STATE} {code}",
+            title=f"{name}: {texts(cell, table)[0]}",
+        )
+        tiles.append(el("li", link, class_=f"t{code} q{shade}{' wide' if is_wide(cell) else ''}"))
+    return el("ul", *tiles, class_="tiles")
 
 
 def short(value: float, table: Table) -> str:
@@ -140,23 +155,23 @@ def _half_up(value: float, places: int) -> str:
     return f"{math.floor(value * 10**places + 0.5) / 10**places:,.{places}f}"
 
 
-def _scale(low: float, high: float, table: Table) -> str:
-    return f"Scale of the bars: {short(low, table)} to {short(high, table)}."
+def _ends(rows: Rows) -> tuple[float, float]:
+    """The scale that holds every interval."""
+    return min(cell[1] for _, _, cell in rows), max(cell[2] for _, _, cell in rows)
 
 
 def _list(table: Table, rows: Rows, head: str) -> Html:
     """Names, estimates and intervals, all on one scale."""
-    low = 0.0 if not rows else min(cell[1] for _, cell in rows.values())
-    high = max(cell[2] for _, cell in rows.values())
+    low, high = _ends(rows)
     body = []
-    for name, (code, cell) in rows.items():
-        places = digits([cell]) if table.average is not None else 0
+    for name, code, cell in rows:
+        estimate, interval = texts(cell, table)
         body.append(
             el(
                 "tr",
                 el("th", name, scope="row"),
-                el("td", flag(is_wide(cell)), el("span", number(cell[0], places)), class_="num"),
-                el("td", f"{number(cell[1], places)} – {number(cell[2], places)}", class_="num"),
+                el("td", flag(is_wide(cell)), el("span", estimate), class_="num"),
+                el("td", interval, class_="num"),
                 el("td", whisker(cell, low, high), class_="chart"),
                 data_region=f"{STATE} {code}" if code else None,
                 class_="wide" if is_wide(cell) else None,

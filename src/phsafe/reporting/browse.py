@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from phsafe.display.html import Child, Html, el, join
-from phsafe.display.numbers import NOTHING, Cell, is_wide, number, places_of
+from phsafe.display.numbers import NOTHING, Cell, is_wide, number, texts
 from phsafe.reporting.parts import section
 from phsafe.reporting.subject import Group, Subject
 from phsafe.spec import Line, Table
@@ -92,16 +92,12 @@ def _card(subject: Subject, table: Table, group: Group) -> Html:
 
 def _rows(table: Table, cells: Mapping[int, Cell] | None) -> list[Html]:
     known = cells or {}
-    places = places_of(table, known.values())
     top = max((upper for _, _, upper in known.values()), default=0) or 1
-    return [_row(line, known.get(line.number), places, top) for line in table.shell]
+    return [_row(table, line, known.get(line.number), top) for line in table.shell]
 
 
-def _row(line: Line, cell: Cell | None, places: int, top: float) -> Html:
-    estimate, interval = NOTHING, NOTHING
-    if cell is not None:
-        estimate = number(cell[0], places)
-        interval = f"{number(cell[1], places)} – {number(cell[2], places)}"
+def _row(table: Table, line: Line, cell: Cell | None, top: float) -> Html:
+    estimate, interval = texts(cell, table) if cell is not None else (NOTHING, NOTHING)
     wide = cell is not None and is_wide(cell)
     return el(
         "tr",

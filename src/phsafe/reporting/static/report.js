@@ -10,7 +10,7 @@
   // Whole numbers beyond what a script can hold come as texts.
   const value = (v) => (typeof v === "string" ? Number(v.replaceAll(",", "")) : v);
   const decimals = (v) => (String(v).split(".")[1] || "").length;
-  const digits = (cells) => Math.max(2, ...cells.flat().map(decimals));
+  const digits = (cell) => Math.max(2, ...cell.map(decimals));
   const number = (v, places) =>
     typeof v === "string" ? v : v.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
   const isWide = (cell) => value(cell[2]) - value(cell[1]) > value(cell[0]);
@@ -25,7 +25,8 @@
     point.setAttribute("x", (x - 0.8).toFixed(2));
   }
 
-  function fillRow(row, cell, places, bottom, top) {
+  function fillRow(row, cell, average, bottom, top) {
+    const places = cell && average ? digits(cell) : 0;
     const [estimate, interval, chart] = row.querySelectorAll("td");
     const wide = Boolean(cell) && isWide(cell);
     row.classList.toggle("wide", wide);
@@ -45,10 +46,8 @@
       $(".absent", card).hidden = Boolean(cells);
       $("table", card).hidden = !cells;
       if (!cells) continue;
-      const known = cells.filter(Boolean);
-      const places = table.average ? digits(known) : 0;
-      const top = Math.max(...known.map((cell) => value(cell[2])));
-      $$("tbody tr", card).forEach((row, i) => fillRow(row, cells[i], places, 0, top));
+      const top = Math.max(...cells.filter(Boolean).map((cell) => value(cell[2])));
+      $$("tbody tr", card).forEach((row, i) => fillRow(row, cells[i], table.average, 0, top));
     }
   }
 
@@ -68,26 +67,23 @@
     const [name, line] = measure.value.split(" ");
     const table = data.tables[name], at = table.lines.indexOf(Number(line));
     const cell = (region) => (table.groups[`${region} ${iteration.value}`] || [])[at];
-    const tiles = $$(".tiles a");
-    const cells = tiles.map((tile) => cell(tile.dataset.region)).filter(Boolean);
+    const rows = $$("#map .list tbody tr");
+    const cells = rows.map((row) => cell(row.dataset.region)).filter(Boolean);
     const estimates = cells.map((c) => value(c[0])).sort((a, b) => a - b);
     const low = Math.min(...cells.map((c) => value(c[1]))), high = Math.max(...cells.map((c) => value(c[2])));
     $("#map-where").textContent = `${measure.selectedOptions[0].textContent} · ${data.iterations[iteration.value]}`;
     $("#map-scale").textContent = cells.length
       ? `Scale of the bars: ${short(low, table.average)} to ${short(high, table.average)}.`
       : `${name} is not published by state for this group.`;
-    for (const tile of tiles) {
+    for (const tile of $$(".tiles a")) {
       const region = tile.dataset.region, c = cell(region), code = region.split(" ")[1];
       const shade = c ? `q${Math.floor((estimates.filter((e) => e < value(c[0])).length * SHADES) / estimates.length)}` : "none";
       tile.parentElement.className = `t${code} ${shade}${c && isWide(c) ? " wide" : ""}`;
       $(".value", tile).textContent = c ? short(c[0], table.average) : NOTHING;
-      tile.title = `${data.regions[region]}: ${c ? number(c[0], table.average ? digits([c]) : 0) : NOTHING}`;
+      tile.title = `${data.regions[region]}: ${c ? number(c[0], table.average ? digits(c) : 0) : NOTHING}`;
       whisker($("svg", tile), c, low, high);
     }
-    for (const row of $$("#map .list tbody tr")) {
-      const c = cell(row.dataset.region);
-      fillRow(row, c, c && table.average ? digits([c]) : 0, low, high);
-    }
+    for (const row of rows) fillRow(row, cell(row.dataset.region), table.average, low, high);
   }
 
   choose.hidden = false;
