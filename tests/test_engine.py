@@ -106,7 +106,7 @@ def test_damaged_parquet(engine, tmp_path):
     content[100:-5000:7] = b"U" * len(content[100:-5000:7])
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        engine.fetch(engine.read_parquet([path]))
+        engine.fetch(engine.read_parquet([path], "MAFID"))
     assert str(caught.value) == f"{path}: can't be read or counted ({caught.value.args[0].rsplit('(', 1)[1]}"
     assert MARKER not in str(caught.value)
 
@@ -128,7 +128,7 @@ def test_paths_are_taken_letter_by_letter(engine, tmp_path, name):
         engine.fetch(engine.read_csv([tmp_path / name / "p.csv"], ["A", "B"], gzip=False)).to_pylist()
         == right
     )
-    assert engine.fetch(engine.read_parquet([tmp_path / name / "p.parquet"])).to_pylist() == right
+    assert engine.fetch(engine.read_parquet([tmp_path / name / "p.parquet"], "MAFID")).to_pylist() == right
 
 
 def test_a_path_that_can_t_be_taken_letter_by_letter_is_refused(engine, tmp_path):
@@ -143,7 +143,7 @@ def test_a_path_that_can_t_be_taken_letter_by_letter_is_refused(engine, tmp_path
 def test_parquet_files_are_joined_by_column_names(engine, tmp_path):
     pl.DataFrame({"A": ["1"], "B": ["x"]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame({"B": ["y"], "A": ["2"]}).write_parquet(tmp_path / "2.parquet")
-    table = engine.fetch(engine.read_parquet([tmp_path / "1.parquet", tmp_path / "2.parquet"]))
+    table = engine.fetch(engine.read_parquet([tmp_path / "1.parquet", tmp_path / "2.parquet"], "MAFID"))
     assert sorted(table.to_pylist(), key=str) == [{"A": "1", "B": "x"}, {"A": "2", "B": "y"}]
 
 
@@ -209,12 +209,14 @@ def test_too_little_memory(small, us, tmp_path):
 
 
 def test_a_full_disk_is_told_apart(monkeypatch, engine):
-    def full(expression):
-        raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+    class Full:
+        def sql(self, query):
+            raise duckdb.IOException("IO Error: Could not write file: No space left on device")
 
-    monkeypatch.setattr(engine._ibis, "to_pyarrow", full)
+    table = engine.read_arrow(pa.table({"A": [1]}))
+    monkeypatch.setattr(engine, "_connection", Full())
     with pytest.raises(PHSafeError, match="no room is left"):
-        engine.fetch(engine.read_arrow(pa.table({"A": [1]})))
+        engine.fetch(table)
 
 
 def test_a_folder_is_no_csv(engine, tmp_path):

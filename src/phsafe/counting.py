@@ -8,10 +8,10 @@ from phsafe.config import Config
 from phsafe.engine import EngineOptions, open_engine
 from phsafe.errors import DataError
 from phsafe.grid import Counts
-from phsafe.progress import Progress, part, silent
+from phsafe.progress import Progress, silent
 from phsafe.source import DataSource, load
 from phsafe.tabulation import tabulate_tables
-from phsafe.validation import validate_tables
+from phsafe.validation import validate_and_tabulate
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,12 @@ def count(
     """
     with open_engine(options) as engine:
         tables = load(data, engine, config.reader)
-        if not settings.skip_validation:
-            report = validate_tables(
-                tables, config, engine,
-                allow_unclassified=settings.allow_unclassified, progress=part(progress, 0.0, 0.5),
-            )  # fmt: skip
+        if settings.skip_validation:
+            counted = tabulate_tables(tables, config, engine, truncate=settings.truncate, progress=progress)
+        else:
+            report, counted = validate_and_tabulate(
+                tables, config, engine, allow_unclassified=settings.allow_unclassified, progress=progress
+            )
             if not report.ok:
                 raise DataError("the input did not pass validation; phsafe validate says what is wrong")
-        begin = 0.0 if settings.skip_validation else 0.5
-        counted = tabulate_tables(
-            tables, config, engine, truncate=settings.truncate, progress=part(progress, begin, 1.0)
-        )
-    return counted.counts()
+    return counted.counts(truncate=settings.truncate)

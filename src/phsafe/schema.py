@@ -106,7 +106,9 @@ OWN_CHILDREN = ("25", "26", "27")
 #: The householder and everyone related to the householder by birth, marriage or adoption.
 FAMILY = ("20", "21", "23", *_numbered(25, 33, 2))
 
-MAFID = Column("MAFID", range(100_000_001, 900_000_000), "Master Address File identifier")
+#: The column that says which household a record belongs to.
+KEY = "MAFID"
+MAFID = Column(KEY, range(100_000_001, 900_000_000), "Master Address File identifier")
 
 PERSONS = Layout(
     "persons",

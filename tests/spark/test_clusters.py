@@ -90,7 +90,7 @@ def test_a_worker_is_lost_in_the_middle_of_a_release(helpers, cluster, us, house
     def listen():
         for line in process.stderr:
             said.append(line)
-            if "grouping" in line:
+            if "counting" in line:
                 seen.set()
 
     listener = threading.Thread(target=listen)

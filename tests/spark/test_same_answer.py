@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import ibis
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -13,12 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phsafe import tabulate, validate
+from phsafe.conditions import where
 from phsafe.config import Config
 from phsafe.schema import PERSONS
 from phsafe.source import load
 from phsafe.source.canonical import canonical
 from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.tabulation.packing import FIELDS_PER_WORD, Packing
+from phsafe.tabulation.coding import Coding
 from phsafe.tabulation.truncation import order_key
 
 pytestmark = pytest.mark.needs("java")
@@ -88,14 +90,14 @@ def test_arithmetic(duck, spark):
     assert found[0] == found[1]
 
 
-def test_sums_and_bits(duck, spark):
+def test_sums(duck, spark):
     frame = pa.table(
         {"k": [1, 1, 2, 2, 3, None, None], "x": pa.array([1, 6, None, 4, None, 8, 1], pa.int64())}
     )
 
     def build(table):
         return table.group_by("k").agg(
-            any=table.x.bit_or(), sum=table.x.sum().cast("int64"), n=table.count().cast("int64"),
+            sum=table.x.sum().cast("int64"), n=table.count().cast("int64"),
             some=table.count(where=table.x > 3).cast("int64"), top=table.x.max(),
         ).order_by("k")  # fmt: skip
 
@@ -103,19 +105,32 @@ def test_sums_and_bits(duck, spark):
     assert sorted(found[0], key=str) == sorted(found[1], key=str)
 
 
-def test_packed_counts(duck, spark):
-    packing = Packing(2 * FIELDS_PER_WORD)
-    counts = [[511] * 14, [0] * 14, list(range(14)), [511, *[0] * 12, 511]]
-    frame = pa.table(
-        dict(zip(packing.words, zip(*map(packing.pack, counts), strict=True), strict=True)) | {"i": range(4)}
+def test_classes_of_texts_and_numbers(duck, spark):
+    coding = Coding.of(
+        [where(A=["03", "3"]), where(A=["é", ""]), where(N=range(1, 3)), where(N=[5, 2**31 - 1])]
     )
-
-    def build(table):
-        return table.select("i", **{f"f{i}": packing.unpack(table, i) for i in range(14)}).order_by("i")
-
-    found = both(duck, spark, frame, build)
+    frame = pa.table(
+        {
+            "i": range(len(TEXTS) * len(NUMBERS)),
+            "A": [text for text in TEXTS for _ in NUMBERS],
+            "N": pa.array(NUMBERS * len(TEXTS), pa.int64()),
+        }
+    )
+    found = both(
+        duck, spark, frame, lambda t: t.select("i", "A", "N", code=coding.expression(t)).order_by("i")
+    )
     assert found[0] == found[1]
-    assert [list(row.values())[1:] for row in found[1]] == counts
+    for condition in (where(A=["03", "3"]), where(A=["é", ""]), where(N=[1, 2]), where(N=[5, 2**31 - 1])):
+        codes = np.array([row["code"] for row in found[0]])
+        assert coding.mask(codes, condition).tolist() == [condition.allows(row) for row in found[0]]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 6])
+def test_frequent_keys(duck, spark, limit):
+    keys = [*([1] * limit), *([2] * (limit + 1)), 3, *([4] * 20), *([None] * 20), -5, 2**31 - 1]
+    frame = pa.table({"MAFID": pa.array(keys[::2] + keys[1::2], pa.int32())})
+    found = [engine.fetch(engine.frequent(engine.read_arrow(frame), limit)) for engine in (duck, spark)]
+    assert [sorted(table["MAFID"].to_pylist()) for table in found] == [[2, 4], [2, 4]]
 
 
 def test_the_order_of_2020(duck, spark, oracle):

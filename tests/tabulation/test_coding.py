@@ -54,18 +54,6 @@ def test_no_more_classes_than_conditions_can_tell_apart():
     assert Coding.of([where()]).size == 1
 
 
-def test_a_narrowed_code_says_the_same(engine):
-    wide = Coding.of(CONDITIONS)
-    narrow = wide.narrowed(["QAGE", "CENHISP"])
-    frame = pl.DataFrame({"code": range(wide.size)}).to_arrow()
-    table = engine.read_arrow(frame)
-    result = engine.fetch(table.select("code", small=wide.narrow(table.code, narrow)))
-    codes, small = result["code"].to_numpy(), result["small"].to_numpy()
-    assert set(small) == set(range(narrow.size))
-    for condition in (where(QAGE=range(18)), where(CENHISP=2), where(QAGE=[1, 3, 115], CENHISP=2)):
-        assert (wide.mask(codes, condition) == narrow.mask(small, condition)).all()
-
-
 def test_the_part_of_a_condition_that_a_coding_decides():
     coding = Coding.of([where(QAGE=1), where(RELSHIP="20")])
     assert coding.part(where(QAGE=1, HHT="1")) == where(QAGE=1)

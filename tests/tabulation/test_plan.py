@@ -1,8 +1,7 @@
-import numpy as np
 import pytest
 
 from phsafe.config import Config
-from phsafe.tabulation.plan import MAX_KINDS, Plan
+from phsafe.tabulation.plan import Plan
 
 
 @pytest.fixture
@@ -26,22 +25,6 @@ def test_another_threshold_is_another_universe(us_document):
     assert len(Plan(changed).universes) == 5
 
 
-def test_every_person_tabulation_is_counted_one_way(plan):
-    assert sorted(names(plan.narrow + plan.wide)) == ["PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"]
-    assert "PH3" in names(plan.wide)
-    assert len(plan.kinds) <= MAX_KINDS
-
-
-def test_kinds_never_overlap_and_decide_universes_and_narrow_cells(plan):
-    codes = np.concatenate(plan.kinds)
-    assert len(codes) == len(set(codes.tolist()))
-    conditions = [u.persons for u in plan.universes]
-    conditions += [t.persons & plan.kind_coding.part(c) for t in plan.narrow for c in t.cells.values()]
-    for kind in plan.kinds:
-        for condition in conditions:
-            assert len(set(plan.kind_coding.mask(kind, condition).tolist())) == 1
-
-
 def test_only_what_has_a_budget_is_counted(us_document):
     nothing = {name: dict.fromkeys(levels, 0) for name, levels in us_document["privacy_budget"].items()}
     plan = Plan(
@@ -51,7 +34,7 @@ def test_only_what_has_a_budget_is_counted(us_document):
         )
     )
     assert names(plan.tabulations) == ["PH1_denom"]
-    assert plan.universes == plan.kinds == ()
+    assert plan.universes == ()
     assert plan.persons.size == 1
     assert plan.geo_columns == ("TABBLKST",)
 

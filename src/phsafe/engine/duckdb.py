@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
-import re
 import tempfile
-import uuid
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Self, TypeVar
 
 import duckdb
 import ibis
+import ibis.expr.operations as ops
 import pyarrow as pa
 from ibis.expr.types import Table
 
-from phsafe.engine.options import EngineOptions, Location, Storage
-from phsafe.errors import DataError, PHSafeError
+from phsafe.engine.duckdb_errors import in_words
+from phsafe.engine.duckdb_views import View, literal_path
+from phsafe.engine.options import Engine, EngineOptions, Gathered, Location, Storage
+from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
+from phsafe.errors import PHSafeError
 from phsafe.scratch import ScratchFolder, sweep
 
 T = TypeVar("T")
@@ -33,6 +41,12 @@ class DuckDB:
         self._scratch = _temporary_folder(options.temp_dir)
         self._folder = self._scratch.path
         self._files: list[str] = []
+        self._views: list[View] = []
+        self._numbers = count()
+        # Shared with the engines of parts: a query is written once, whichever part it runs over.
+        self._names: dict[object, str] = {}
+        self._sql: dict[object, str] = {}
+        self._tables: dict[object, Table] = {}
         settings: dict[str, object] = {"temp_directory": str(self._folder), "preserve_insertion_order": False}
         if options.threads is not None:
             settings["threads"] = options.threads
@@ -40,6 +54,7 @@ class DuckDB:
             settings["memory_limit"] = options.memory_limit
         try:
             self._ibis = ibis.duckdb.connect(**settings)
+            self._connection = self._ibis.con
         except BaseException as error:
             self._scratch.remove()
             if not isinstance(error, duckdb.Error):
@@ -70,29 +85,142 @@ class DuckDB:
             compression="none", columns={"line": "VARCHAR"},
         ))  # fmt: skip
 
-    def read_parquet(self, paths: Sequence[Location]) -> Table:
+    def read_parquet(self, paths: Sequence[Location], key: str) -> Table:
         """See `Engine`. Nothing is guessed: a folder named ``TABBLKST=44`` is no column."""
-        return self._tell(
-            lambda: self._ibis.read_parquet(self._literal_paths(paths), hive_partitioning=False)
-        )
+        files = [Path(path).absolute() for path in paths]
+        self._files += [os.fspath(path) for path in files]
+        view = View(f"phsafe_{next(self._numbers)}", files, key)
+        self._execute(view.definition(WHOLE))
+        self._views.append(view)
+        return self._tell(lambda: self._ibis.table(view.name))
 
     def read_arrow(self, frame: pa.Table) -> Table:
         """See `Engine`."""
-        return ibis.memtable(frame)
+        name = f"phsafe_{next(self._numbers)}"
+        self._tell(lambda: self._connection.register(name, frame))
+        return self._tell(lambda: self._ibis.table(name))
+
+    def stored(self, table: Table, key: str) -> Table:
+        """See `Engine`: a Parquet file in the temporary folder."""
+        file = self._folder / f"{next(self._numbers)}.parquet"
+        self._tell(lambda: self._ibis.to_parquet(table, file))
+        return self.read_parquet([file], key)
+
+    def frequent(self, keys: Table, limit: int) -> Table:
+        """See `Engine`. In sorted order, the key `limit` rows further up is the same.
+
+        DuckDB is quick at sorting what is nearly sorted, quicker than at counting.
+        """
+        (name,) = keys.columns
+        sorted_keys = keys.mutate(further_up=keys[name].lag(limit).over(order_by=name))
+        return sorted_keys.filter(sorted_keys.further_up == sorted_keys[name]).select(name).distinct()
+
+    def each_part(
+        self, tables: Sequence[Table], work: Callable[[Engine], None], progress: Callable[[float], None]
+    ) -> None:
+        """See `Engine`. Many small parts are counted side by side, each by one thread."""
+        parts = self._parts(tables)
+        threads: int = self._connection.execute("SELECT current_setting('threads')").fetchone()[0]
+        side_by_side = threads > 1 and len(parts) > 4 * threads
+        # The first part is counted alone: its queries, once written, are the others'.
+        with self._within(parts[0]):
+            work(self)
+        progress(1 / len(parts))
+        if not side_by_side:
+            for i, keys in enumerate(parts[1:], start=2):
+                with self._within(keys):
+                    work(self)
+                progress(i / len(parts))
+            return
+        self._execute("SET threads TO 1")
+        try:
+            _side_by_side([self._other() for _ in range(threads)], parts[1:], work, progress)
+        finally:
+            self._execute(f"SET threads TO {threads}")
+
+    def _parts(self, tables: Sequence[Table]) -> list[KeyRange]:
+        """Parquet files say between which keys their pieces lie; a sample says it of unsorted ones."""
+        views = {id(table): self._view_of(table) for table in tables}
+        pieces = {view: view.groups for view in views.values() if view and view.groups is not None}
+        if len(pieces) < len(tables):
+            return [WHOLE]
+        groups = list(pieces.values())
+        cuts = sorted_cuts(groups)
+        if cuts is None and (parts := unsorted_parts(groups)) > 1:
+            largest = max(pieces, key=lambda view: view.rows)
+            found = self._execute(largest.sampled_quantiles([i / parts for i in range(1, parts)])).fetchone()
+            cuts = [key for key in found[0] or () if key is not None]
+        return ranges_between(cuts or [])
+
+    def _view_of(self, table: Table) -> View | None:
+        """The view that a table reads, or None if it reads something else."""
+        names = {found.name for found in table.op().find(ops.DatabaseTable)}
+        return next((view for view in self._views if {view.name} == names), None)
+
+    def _other(self) -> DuckDB:
+        """The same engine with a connection of its own: its views and temporary tables are nobody else's."""
+        other = copy.copy(self)
+        other._connection = self._connection.cursor()
+        return other
+
+    @contextlib.contextmanager
+    def _within(self, keys: KeyRange) -> Iterator[None]:
+        """While the context lasts, tables that were read have only the rows of a range."""
+        for view in self._views:
+            self._execute(view.definition(keys))
+        try:
+            yield
+        finally:
+            for view in self._views:
+                self._execute(view.definition(WHOLE))
 
     @contextlib.contextmanager
     def materialized(self, expression: Table) -> Iterator[Table]:
         """See `Engine`."""
-        name = f"phsafe_{uuid.uuid4().hex}"
-        table = self._tell(lambda: self._ibis.create_table(name, expression, temp=True))
+        name = self._names.setdefault(expression.op(), f"phsafe_kept_{len(self._names)}")
+        self._execute(f'CREATE TEMP TABLE "{name}" AS {self._compiled(expression)}')
         try:
-            yield table
+            yield self._table(name, expression)
         finally:
-            self._ibis.raw_sql(f'DROP TABLE temp."{name}"')
+            self._execute(f'DROP TABLE temp."{name}"')
+
+    @contextlib.contextmanager
+    def gathered(self) -> Iterator[Gathered]:
+        """See `Engine`. Not a temporary table, because every connection must see it; it is in memory all the same."""
+        gathering = _Gathered(self, f"phsafe_gathered_{next(self._numbers)}")
+        try:
+            yield gathering
+        finally:
+            self._execute(f'DROP TABLE IF EXISTS "{gathering.name}"')
+
+    def _table(self, name: str, expression: Table) -> Table:
+        """The table that holds an expression's rows, the same object each time."""
+        key = (name, expression.op())
+        if key not in self._tables:
+            self._tables[key] = ops.DatabaseTable(
+                name, schema=expression.schema(), source=self._ibis
+            ).to_expr()
+        return self._tables[key]
 
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
-        return self._tell(lambda: self._ibis.to_pyarrow(expression))
+        sql = self._compiled(expression)
+        found = self._tell(lambda: self._connection.sql(sql).to_arrow_table())
+        return found.cast(expression.schema().to_pyarrow())
+
+    def _execute(self, sql: str) -> duckdb.DuckDBPyConnection:
+        return self._tell(lambda: self._connection.execute(sql))
+
+    def _compiled(self, expression: Table) -> str:
+        """The SQL of an expression, written once however many parts it runs over."""
+        key = expression.op()
+        if key not in self._sql:
+            self._sql[key] = self._ibis.compile(expression)
+        return self._sql[key]
+
+    def interrupt(self) -> None:
+        """Stop the query that is running."""
+        self._connection.interrupt()
 
     def close(self) -> None:
         """See `Engine`."""
@@ -102,7 +230,7 @@ class DuckDB:
     def _literal_paths(self, paths: Sequence[Location]) -> list[str]:
         absolute = [Path(path).absolute() for path in paths]
         self._files += [os.fspath(path) for path in absolute]
-        return [_literal_path(path) for path in absolute]
+        return [literal_path(path) for path in absolute]
 
     def _tell(self, work: Callable[[], T]) -> T:
         """The result of some work, or its failure in our words alone.
@@ -112,7 +240,7 @@ class DuckDB:
         try:
             return work()
         except duckdb.Error as error:
-            told = _in_words(error, self._folder, self._files)
+            told = in_words(error, self._folder, self._files)
         raise told
 
     def __enter__(self) -> Self:
@@ -122,29 +250,59 @@ class DuckDB:
         self.close()
 
 
-def _in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafeError:
-    """A sentence of ours for an error of DuckDB's, whose own text quotes the record that it stumbled over.
+@dataclass(frozen=True)
+class _Gathered:
+    """A table that grows part by part."""
 
-    Of that text only two things are taken: a line number, and a file name that is one of `files`.
-    """
-    text = str(error)
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return PHSafeError(
-            f"counting ran out of memory or of room in {folder.parent}; "
-            "raise the memory limit or name another temp folder"
-        )
-    if isinstance(error, duckdb.IOException) and "no space left" in text.lower():
-        return PHSafeError(f"no room is left in {folder.parent}; name another temp folder")
-    # The place stands behind the quoted record, so the last name in the text is the file's.
-    named = max((name for name in files if name in text), key=lambda n: (text.rfind(n), len(n)), default=None)
-    line = re.match(r"[A-Za-z ]*: CSV Error on Line: (\d+)$", text.partition("\n")[0])
-    if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
-        place = ", ".join([*([named] if named else []), *([f"line {line.group(1)}"] if line else [])])
-        return DataError(
-            f"{place or 'a CSV file'}: expected CSV in UTF-8 with one kind of line end "
-            "and as many columns as the header, got something else"
-        )
-    return DataError(f"{named or 'the input files'}: can't be read or counted ({type(error).__name__})")
+    engine: DuckDB
+    name: str
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _begun: list[Table] = field(default_factory=list)
+
+    def add(self, expression: Table, part: Engine) -> None:
+        """See `Gathered`."""
+        assert isinstance(part, DuckDB)
+        sql = part._compiled(expression)
+        with self._lock:
+            how = f'INSERT INTO "{self.name}"' if self._begun else f'CREATE TABLE "{self.name}" AS'
+            part._execute(f"{how} {sql}")
+            self._begun.append(self.engine._table(self.name, expression)) if not self._begun else None
+
+    @property
+    def table(self) -> Table | None:
+        """See `Gathered`."""
+        return self._begun[0] if self._begun else None
+
+
+def _side_by_side(
+    engines: Sequence[DuckDB],
+    parts: Sequence[KeyRange],
+    work: Callable[[Engine], None],
+    progress: Callable[[float], None],
+) -> None:
+    """Work on every part; each engine takes the next one when it is free. The first failure stops all."""
+    waiting = deque(parts)
+
+    def run(engine: DuckDB) -> None:
+        while waiting:
+            try:
+                keys = waiting.popleft()
+            except IndexError:
+                return
+            with engine._within(keys):
+                work(engine)
+            progress(1 - len(waiting) / (len(parts) + 1))
+
+    with ThreadPoolExecutor(len(engines)) as pool:
+        running = [pool.submit(run, engine) for engine in engines]
+        try:
+            done, _ = wait(running, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        finally:
+            waiting.clear()
+            for engine in engines:
+                engine.interrupt()
 
 
 def _temporary_folder(parent: Path | None) -> ScratchFolder:
@@ -158,9 +316,3 @@ def _temporary_folder(parent: Path | None) -> ScratchFolder:
             f"can't make a temporary folder in {parent or 'the usual places'}: {error.strerror}; "
             "name another one with --temp-dir"
         ) from None
-
-
-def _literal_path(path: Path) -> str:
-    """A path that DuckDB takes letter by letter: it would read * ? [ as a pattern."""
-    text = os.fspath(path)
-    return "".join(f"[{c}]" if c in "*?[" else c for c in text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -47,6 +47,17 @@ class Storage(Protocol):
         """The first line of a text file, without its line end."""
 
 
+class Gathered(Protocol):
+    """Rows gathered from part after part."""
+
+    def add(self, expression: Table, part: Engine) -> None:
+        """Add the rows that an expression has in a part."""
+
+    @property
+    def table(self) -> Table | None:
+        """All rows, or None if nothing was added."""
+
+
 class Engine(Protocol):
     """What counting needs of an engine."""
 
@@ -60,14 +71,35 @@ class Engine(Protocol):
     def read_lines(self, paths: Sequence[Location]) -> Table:
         """The lines of text files, in a column `line`, without their ends; empty ones are left out."""
 
-    def read_parquet(self, paths: Sequence[Location]) -> Table:
-        """Parquet files with their own types."""
+    def read_parquet(self, paths: Sequence[Location], key: str) -> Table:
+        """Parquet files with their own types. `key` is the column that parts are cut by."""
 
     def read_arrow(self, frame: pa.Table) -> Table:
         """A frame in memory."""
 
+    def stored(self, table: Table, key: str) -> Table:
+        """The same table in a form that is fast to read again and again, where the engine has one."""
+
+    def each_part(
+        self, tables: Sequence[Table], work: Callable[[Engine], None], progress: Callable[[float], None]
+    ) -> None:
+        """Work on every part of some tables, as they were read: all rows of a key are in one part.
+
+        `work` is called with an engine to which the tables have only the rows of one part; perhaps from several
+        threads at a time, but not before the first call has come back. `progress` is told the share that is done.
+        """
+
+    def frequent(self, keys: Table, limit: int) -> Table:
+        """The keys (a table's one column) that stand there more than `limit` times, each once. Nulls are no keys."""
+
     def materialized(self, expression: Table) -> contextlib.AbstractContextManager[Table]:
-        """The result of an expression, computed once and kept until the context ends."""
+        """The result of an expression, computed once and kept until the context ends.
+
+        Equal expressions give the same table, so that what is built on it needs to be written only once for all parts.
+        """
+
+    def gathered(self) -> contextlib.AbstractContextManager[Gathered]:
+        """A place for the rows of one expression from every part, kept until the context ends."""
 
     def fetch(self, expression: Table) -> pa.Table:
         """A small result."""

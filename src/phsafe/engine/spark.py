@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from ibis.expr.types import Table
 
 from phsafe.engine import spark_arrow, spark_csv, spark_session
-from phsafe.engine.options import EngineOptions, Location, Storage
+from phsafe.engine.options import Engine, EngineOptions, Location, Storage
 from phsafe.engine.spark_errors import in_words, quietly, within
 from phsafe.errors import DataError
 
@@ -114,7 +115,7 @@ class Spark:
             lines = spark_csv.lines(self._session, [_literal(place) for place in places], first)
             return self._table(lines.selectExpr("value AS line").filter("line <> ''"))
 
-    def read_parquet(self, paths: Sequence[Location]) -> Table:
+    def read_parquet(self, paths: Sequence[Location], key: str) -> Table:
         """See `Engine`. All files must have the same columns; nothing is taken from the names of folders."""
         places = [address_of(path) for path in paths]
         with self._in_words(*places):
@@ -134,6 +135,24 @@ class Spark:
         with self._in_words():
             return self._table(self._session.createDataFrame(spark_arrow.plain(frame)))
 
+    def stored(self, table: Table, key: str) -> Table:
+        """See `Engine`. Lines of text are read anew for each query; what is large had better come as Parquet."""
+        return table
+
+    def each_part(
+        self, tables: Sequence[Table], work: Callable[[Engine], None], progress: Callable[[float], None]
+    ) -> None:
+        """See `Engine`. Spark cuts its work by itself: one part."""
+        work(self)
+        progress(1.0)
+
+    def frequent(self, keys: Table, limit: int) -> Table:
+        """See `Engine`."""
+        (name,) = keys.columns
+        known = keys.filter(keys[name].notnull())
+        counted = known.group_by(name).agg(times=known.count())
+        return counted.filter(counted.times > limit).select(name)
+
     @contextlib.contextmanager
     def materialized(self, expression: Table) -> Iterator[Table]:
         """See `Engine`. A worker that is lost takes its part along; Spark computes that part again, to the same."""
@@ -148,6 +167,12 @@ class Spark:
         finally:
             with contextlib.suppress(Exception), quietly():
                 frame.unpersist()
+
+    @contextlib.contextmanager
+    def gathered(self) -> Iterator[_Gathered]:
+        """See `Engine`."""
+        with contextlib.ExitStack() as stack:
+            yield _Gathered(stack)
 
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
@@ -222,3 +247,15 @@ def _literal(address: str) -> str:
 
 def _columns(frame: Any) -> set[tuple[str, str]]:  # noqa: ANN401
     return {(field.name, field.dataType.simpleString()) for field in frame.schema.fields}
+
+
+@dataclass
+class _Gathered:
+    """The rows of the one part that there is."""
+
+    stack: contextlib.ExitStack
+    table: Table | None = None
+
+    def add(self, expression: Table, part: Engine) -> None:
+        """See `Gathered`."""
+        self.table = self.stack.enter_context(part.materialized(expression))

@@ -14,10 +14,6 @@ from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 class Compiler(PySparkCompiler):  # type: ignore[misc]
     """Ibis' compiler, and three rules more."""
 
-    def visit_BitOr(self, op: ops.BitOr, *, arg: Any, where: Any) -> Any:
-        """Spark has it under the usual name; Ibis does not say so."""
-        return self.agg.bit_or(arg, where=where)
-
     def visit_CountStar(self, op: ops.CountStar, *, arg: Any, where: Any) -> Any:
         """Where a condition is true of no row and unknown for some, Ibis' sum is null; a count is 0."""
         return self.f.count(sge.Star()) if where is None else self.f.count_if(where)
@@ -27,3 +23,10 @@ class Compiler(PySparkCompiler):  # type: ignore[misc]
         if isinstance(op.pattern, ops.Literal) and op.pattern.value.endswith("$"):
             pattern = sge.convert(f"{op.pattern.value[:-1]}\\z")
         return self.f.regexp_like(arg, pattern)
+
+    def visit_ScalarUDF(self, op: ops.ScalarUDF, **arguments: Any) -> Any:
+        """DuckDB's `array_extract` is null outside the array; so is Spark's `get`, which begins at 0."""
+        if op.__func_name__ == "array_extract":
+            array, position = arguments.values()
+            return self.f.get(array, position - 1)
+        return super().visit_ScalarUDF(op, **arguments)

@@ -14,7 +14,7 @@ from ibis.expr.types import ArrayValue, StringValue, Table, Value
 
 from phsafe.engine import Engine
 from phsafe.errors import DataError
-from phsafe.schema import FAMILY, GEO, LAYOUTS, PERSONS, UNITS, Layout
+from phsafe.schema import FAMILY, GEO, KEY, LAYOUTS, PERSONS, UNITS, Layout
 from phsafe.source.canonical import canonical
 from phsafe.source.cef_files import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices, read_files
 from phsafe.source.tables import Tables
@@ -58,7 +58,8 @@ def load(data: Any, engine: Engine) -> Tables:  # noqa: ANN401
     persons = _sliced(lines["persons"], files.slices["persons"], PERSONS)
     units = _with_family(_sliced(lines["units"], files.slices["units"], UNITS), persons)
     geo = _places(units, lines["geo"], files.header)
-    return Tables(canonical(persons, PERSONS), canonical(units, UNITS), canonical(geo, GEO))
+    tables = {PERSONS: persons, UNITS: units, GEO: geo}
+    return Tables(*(engine.stored(canonical(table, layout), KEY) for layout, table in tables.items()))
 
 
 def _line_problems(files: Files, layout: Layout, lines: Table, engine: Engine) -> list[str]:

@@ -10,6 +10,7 @@ from ibis.expr.types import Table
 
 from phsafe.engine import Engine
 from phsafe.errors import DataError
+from phsafe.schema import KEY
 
 
 def read(path: Path, engine: Engine) -> Table:
@@ -31,7 +32,7 @@ def read(path: Path, engine: Engine) -> Table:
             problems.append(f"{file}: expected the same columns and types as in {files[0].name}, got others")
     if problems:
         raise DataError(problems)
-    return engine.read_parquet(files)
+    return engine.read_parquet(files, KEY)
 
 
 def _plain(kind: pa.DataType) -> str:

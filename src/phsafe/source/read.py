@@ -14,7 +14,7 @@ from ibis.expr.types import Table
 
 from phsafe.engine import Engine, EngineOptions, Location, open_engine
 from phsafe.errors import DataError
-from phsafe.schema import LAYOUTS, Layout
+from phsafe.schema import KEY, LAYOUTS, Layout
 from phsafe.source import cef, delimited, parquet, remote
 from phsafe.source.canonical import canonical, type_problems
 from phsafe.source.forms import check_one, forms_of
@@ -31,25 +31,14 @@ def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:
     """
     if cef.is_cef(data, reader):
         return cef.load(data, engine)
-    problems: list[str] = []
-    tables: dict[str, Table] = {}
-    extra: dict[str, int] = {}
-    read = _reader(data, engine)
+    raw = _layouts(data, engine)
+    tables = {}
     for layout in LAYOUTS:
-        try:
-            raw = read(layout)
-        except DataError as error:
-            problems += error.reasons
-            continue
-        wrong = type_problems(raw, layout)
-        problems += wrong
-        if not wrong:
-            tables[layout.name] = canonical(raw, layout)
-            unknown = len(set(raw.columns) - set(layout.names))
-            extra |= {layout.name: unknown} if unknown else {}
-    if problems:
-        raise DataError(problems)
-    return Tables(**tables, extra=extra)
+        table = canonical(raw[layout.name], layout)
+        is_text = raw[layout.name][KEY].type().is_string()
+        tables[layout.name] = engine.stored(table, KEY) if is_text else table
+    unknown = {layout.name: len(set(raw[layout.name].columns) - set(layout.names)) for layout in LAYOUTS}
+    return Tables(**tables, extra={name: number for name, number in unknown.items() if number})
 
 
 def check_readable(data: DataSource, options: EngineOptions | None = None, reader: str | None = None) -> None:
@@ -58,7 +47,24 @@ def check_readable(data: DataSource, options: EngineOptions | None = None, reade
         if cef.is_cef(data, reader):
             cef.check(data, engine)
         else:
-            load(data, engine)
+            _layouts(data, engine)
+
+
+def _layouts(data: DataSource, engine: Engine) -> dict[str, Table]:
+    """Every table as it stands in the source, or a `DataError` with every problem of the layouts."""
+    problems: list[str] = []
+    tables: dict[str, Table] = {}
+    read = _reader(data, engine)
+    for layout in LAYOUTS:
+        try:
+            tables[layout.name] = read(layout)
+        except DataError as error:
+            problems += error.reasons
+            continue
+        problems += type_problems(tables[layout.name], layout)
+    if problems:
+        raise DataError(problems)
+    return tables
 
 
 def _reader(data: DataSource, engine: Engine) -> Callable[[Layout], Table]:

@@ -6,7 +6,7 @@ from ibis.expr.types import Table
 
 from phsafe.engine import Engine, Storage
 from phsafe.errors import DataError
-from phsafe.schema import Layout
+from phsafe.schema import KEY, Layout
 from phsafe.source import delimited
 from phsafe.source.forms import check_one
 
@@ -16,7 +16,7 @@ def read(folder: str, files: dict[str, int], layout: Layout, engine: Engine, sto
     form = check_one(folder, layout, {name.split("/")[0] for name in files})
     if form in files:
         if form.endswith(".parquet"):
-            return engine.read_parquet([f"{folder}/{form}"])
+            return engine.read_parquet([f"{folder}/{form}"], KEY)
         if form != layout.name:
             file = f"{folder}/{form}"
             header = delimited.header(file, storage.first_line(file))
@@ -26,4 +26,4 @@ def read(folder: str, files: dict[str, int], layout: Layout, engine: Engine, sto
     )
     if not parts or not form.removesuffix(".parquet") == layout.name:
         raise DataError(f"{folder}/{form}: expected Parquet files in the folder, got none")
-    return engine.read_parquet([f"{folder}/{part}" for part in parts])
+    return engine.read_parquet([f"{folder}/{part}" for part in parts], KEY)

@@ -1,7 +1,7 @@
 """From packed codes to the vectors of the public grid.
 
-What comes from the engine is a few thousand rows of (person code, unit code, region, n). Here each row is put in its
-cell and population group; rows that fit none are counted nowhere. Each row is placed by itself, in one place
+What comes from the engine is a few thousand rows of (person code, place, n). Here each row is put in its cell and
+population group; rows that fit none are counted nowhere. Each row is placed by itself, in one place
 at most (claims C1.2 and C3 of docs/privacy.md).
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from phsafe.conditions import Where
-from phsafe.levels import Geography, Level
+from phsafe.levels import Geography, Level, digits
 from phsafe.spec import Tabulation
 from phsafe.tabulation.coding import Coding
-from phsafe.tabulation.households import region_radices
 from phsafe.tabulation.plan import Plan
 
 Vector = NDArray[np.int64]
@@ -38,22 +38,41 @@ class Rows:
     persons: Coding
     person: Vector
 
-    def in_universe(self, tabulation: Tabulation) -> NDArray[np.bool_]:
-        """Which rows pass both filters of a tabulation."""
-        passes = self.units.mask(self.unit, tabulation.units)
+    @classmethod
+    def of(cls, plan: Plan, counted: pl.DataFrame) -> Rows:
+        """The rows of a frame with place and n, and with code where persons were counted."""
+        region, unit = np.divmod(counted["place"].cast(pl.Int64).to_numpy(), plan.units.size)
+        n = counted["n"].to_numpy()
+        if "code" in counted.columns:
+            return cls(plan.units, unit, region, n, plan.persons, counted["code"].to_numpy())
+        return cls(plan.units, unit, region, n, Coding(()), np.zeros(len(n), dtype=np.int64))
+
+    def of_universe(self, tabulation: Tabulation) -> Rows:
+        """The rows that pass both filters of a tabulation."""
+        passes = _mask(self.units, self.unit, tabulation.units)
         if tabulation.persons is not None:
-            passes &= self.persons.mask(self.person, tabulation.persons)
-        return passes
+            passes &= _mask(self.persons, self.person, tabulation.persons)
+        return self._chosen(passes)
+
+    def _chosen(self, mask: NDArray[np.bool_]) -> Rows:
+        unit, region, n, person = (a[mask] for a in (self.unit, self.region, self.n, self.person))
+        return Rows(self.units, unit, region, n, self.persons, person)
+
+    def total(self, persons: Where) -> int:
+        """How many persons pass a person filter."""
+        return int(self.n[_mask(self.persons, self.person, persons)].sum())
 
     def joined(self, condition: Where) -> NDArray[np.bool_]:
         """Which rows pass a condition on the joined row (no column of it is in both tables)."""
-        return self.persons.mask(self.person, self.persons.part(condition)) & self.units.mask(
-            self.unit, self.units.part(condition)
+        return _mask(self.persons, self.person, self.persons.part(condition)) & _mask(
+            self.units, self.unit, self.units.part(condition)
         )
 
-    def cell_index(self, tabulation: Tabulation) -> Vector:
-        """The position of each row's cell, or NOWHERE."""
-        return self._first(tabulation.cells.values())
+    def in_cells(self, tabulation: Tabulation) -> tuple[Rows, Vector]:
+        """The rows of a universe that have a cell, with the position of each one's cell."""
+        rows = self.of_universe(tabulation)
+        cell = rows._first(tabulation.cells.values())
+        return rows._chosen(cell != NOWHERE), cell[cell != NOWHERE]
 
     def iteration_index(self, plan: Plan, tabulation: Tabulation, level: Level) -> Vector:
         """The position of each row's iteration in a level, or NOWHERE."""
@@ -64,6 +83,14 @@ class Rows:
         for i, condition in enumerate(conditions):
             index[self.joined(condition)] = i
         return index
+
+
+def region_radices(plan: Plan) -> list[tuple[str, int]]:
+    """The columns packed in a region, least significant first: the state's number in the state filter, from 1, then
+    for other columns one number more than their digits allow.
+    """  # noqa: D205
+    state, *others = plan.geo_columns
+    return [(state, 1 + len(plan.config.states)), *((column, 10 ** digits(column) + 1) for column in others)]
 
 
 def region_index(plan: Plan, geography: Geography, region: Vector) -> Vector:
@@ -78,33 +105,43 @@ def region_index(plan: Plan, geography: Geography, region: Vector) -> Vector:
 
 
 def _region_code(plan: Plan, geography: Geography, packed: int) -> str:
-    parts = {}
-    for column, radix in region_radices(plan):
+    (state, radix), *others = region_radices(plan)
+    packed, number = divmod(packed, radix)
+    parts = {state: plan.config.states[number - 1]}
+    for column, radix in others:
         packed, number = divmod(packed, radix)
-        parts[column] = f"{number:0{len(str(radix)) - 1}d}"
+        parts[column] = f"{number:0{digits(column)}d}"
     return "".join(parts[column] for column in geography.columns)
 
 
-def count(plan: Plan, tabulation: Tabulation, level: Level, rows: Iterable[Rows]) -> Vector:
-    """The counts of one measurement, in the order of `phsafe.grid.level_rows`."""
+def count(
+    plan: Plan, tabulation: Tabulation, levels: Iterable[Level], rows: Iterable[Rows]
+) -> dict[str, Vector]:
+    """The counts of a tabulation at some levels, by level key, each in the order of `phsafe.grid.level_rows`."""
+    placed = [part.in_cells(tabulation) for part in rows]
+    return {level.key: _count(plan, tabulation, level, placed) for level in levels}
+
+
+def _count(plan: Plan, tabulation: Tabulation, level: Level, placed: Iterable[tuple[Rows, Vector]]) -> Vector:
     iterations, cells = len(level.iteration_level.iterations), len(tabulation.cells)
     regions = len(level.geography.within(plan.config.states))
     counts = np.zeros(regions * iterations * cells, dtype=np.int64)
-    for part in rows:
-        cell = part.cell_index(tabulation)
+    for part, cell in placed:
         iteration = part.iteration_index(plan, tabulation, level)
         region = region_index(plan, level.geography, part.region)
-        placed = (
-            part.in_universe(tabulation) & (cell != NOWHERE) & (iteration != NOWHERE) & (region != NOWHERE)
-        )
+        inside = (iteration != NOWHERE) & (region != NOWHERE)
         position = (region * iterations + iteration) * cells + cell
-        np.add.at(counts, position[placed], part.n[placed])
+        np.add.at(counts, position[inside], part.n[inside])
     return counts
 
 
-def unclassified(tabulation: Tabulation, rows: Iterable[Rows]) -> int:
+def unclassified(tabulation: Tabulation, rows: Rows) -> int:
     """How many rows of a universe fit none of its cells."""
-    return sum(
-        int(part.n[part.in_universe(tabulation) & (part.cell_index(tabulation) == NOWHERE)].sum())
-        for part in rows
-    )
+    return int(rows.of_universe(tabulation).n.sum() - rows.in_cells(tabulation)[0].n.sum())
+
+
+def _mask(coding: Coding, codes: Vector, condition: Where) -> NDArray[np.bool_]:
+    """Whether each code passes a condition: decided once for each code there is, if those are fewer than the rows."""
+    if coding.size < len(codes):
+        return coding.mask(np.arange(coding.size, dtype=np.int64), condition)[codes]
+    return coding.mask(codes, condition)

@@ -7,17 +7,29 @@ cell and population group can be decided from that integer afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import ibis
 import numpy as np
-from ibis.expr.types import IntegerColumn, IntegerValue, Table
+from ibis.expr.types import IntegerValue, Table
 from numpy.typing import NDArray
 
 from phsafe.conditions import Code, Where
+
+
+def _array_position(codes: list[str], code: str) -> int:  # type: ignore[empty-body]
+    """Both engines' own: from 1; 0 or null if the code is not there."""
+
+
+def _array_extract(classes: list[int], position: int) -> int:  # type: ignore[empty-body]
+    """DuckDB's own, from 1; null where there is nothing. `phsafe.engine.spark_dialect` knows it too."""
+
+
+position_of = ibis.udf.scalar.builtin(_array_position, name="array_position")
+element_at = ibis.udf.scalar.builtin(_array_extract, name="array_extract")
 
 
 @dataclass(frozen=True)
@@ -33,27 +45,37 @@ class Classes:
         return len(self.members) + 1
 
     def expression(self, table: Table) -> IntegerValue:
-        """The class of each row.
-
-        Codes are compared one by one: on a dictionary-encoded column that is far cheaper than a search in a list.
-        """
+        """The class of each row."""
         column = table[self.column]
-        zero = ibis.literal(0, "int64")
-        numbered = [(codes, ibis.literal(i, "int64")) for i, codes in enumerate(self.members, 1)]
-        if all(_is_range(codes) for codes, _ in numbered):
-            return ibis.cases(
-                *((column.between(min(codes), max(codes)), i) for codes, i in numbered), else_=zero
-            )
-        return column.cases(*((code, i) for codes, i in numbered for code in sorted(codes)), else_=zero)
+        numbered = sorted((code, i) for i, codes in enumerate(self.members, 1) for code in codes)
+        if not column.type().is_string():
+            return _step(column, numbered)
+        # DuckDB looks a text up once for each entry of a Parquet dictionary, not for each row.
+        position = position_of(ibis.array([code for code, _ in numbered]), column)
+        return ibis.coalesce(
+            element_at(ibis.array([ibis.literal(i, "int64") for _, i in numbered]), position),
+            ibis.literal(0, "int64"),
+        )
 
     def allowed(self, codes: frozenset[Code]) -> NDArray[np.bool_]:
         """For each class, whether a condition that allows `codes` allows it (it takes a class whole)."""
         return np.array([False, *(members <= codes for members in self.members)])
 
 
-def _is_range(codes: frozenset[Code]) -> bool:
-    numbers = [code for code in codes if isinstance(code, int)]
-    return len(numbers) == len(codes) and max(numbers) - min(numbers) + 1 == len(numbers)
+def _step(column: IntegerValue, numbered: Sequence[tuple[Code, int]]) -> IntegerValue:
+    """The class of a whole number, as a function that changes where a class begins or ends, from the top down."""
+    steps: list[tuple[int, int]] = []
+    last = None
+    for code, number in numbered:
+        assert isinstance(code, int)
+        if last is not None and code > last + 1:
+            steps.append((last + 1, 0))
+        if not steps or steps[-1][1] != number:
+            steps.append((code, number))
+        last = code
+    steps += [(last + 1, 0)] if last is not None else []
+    branches = [(column >= start, ibis.literal(number, "int64")) for start, number in reversed(steps)]
+    return ibis.cases(*branches, else_=ibis.literal(0, "int64"))
 
 
 @dataclass(frozen=True)
@@ -97,21 +119,6 @@ class Coding:
             total = total + classes.expression(table) * ibis.literal(self._strides[classes.column], "int64")
         return total
 
-    def narrowed(self, columns: Iterable[str]) -> Coding:
-        """The same classes for some of the columns only."""
-        chosen = set(columns)
-        return Coding(tuple(classes for classes in self.classes if classes.column in chosen))
-
-    def narrow(self, code: IntegerValue, to: Coding) -> IntegerValue:
-        """The code in a narrowed coding, from the code in this one."""
-        total = ibis.literal(0, "int64")
-        for classes in to.classes:
-            digit = (code // ibis.literal(self._strides[classes.column], "int64")).cast(
-                "int64"
-            ) % classes.size
-            total = total + digit * ibis.literal(to._strides[classes.column], "int64")
-        return total
-
     def mask(self, codes: NDArray[np.int64], condition: Where) -> NDArray[np.bool_]:
         """Whether each packed code passes a condition on columns of this coding."""
         passes = np.ones(len(codes), dtype=bool)
@@ -133,30 +140,3 @@ def _partition(sets: set[frozenset[Code]]) -> tuple[frozenset[Code], ...]:
     for code in sorted(frozenset().union(*sets)):
         atoms.setdefault(frozenset(s for s in sets if code in s), set()).add(code)
     return tuple(frozenset(codes) for codes in atoms.values())
-
-
-def decide(table: Table, coding: Coding, outcomes: Mapping[int, int], default: int, *, keep: str) -> Table:
-    """The outcome of each row, from a table of packed code → outcome (else the default); as a tree of decisions.
-
-    Each row walks down one branch for each column, so it costs a few comparisons however many codes there are.
-    """
-    digits = table.select(keep, **{f"class_{c.column}": c.expression(table) for c in coding.classes})
-    order = sorted(range(len(coding.classes)), key=lambda axis: coding.classes[axis].size)
-    flat = np.array([outcomes.get(code, default) for code in range(coding.size)])
-    cube = flat.reshape([c.size for c in coding.classes], order="F").transpose(order)
-    columns = [digits[f"class_{coding.classes[axis].column}"] for axis in order]
-    return digits.select(keep, outcome=_branch(cube, columns))
-
-
-def _branch(cube: NDArray[np.int64], columns: list[IntegerColumn]) -> IntegerValue:
-    """The decision on the first column, with the rest of the cube below each branch."""
-    if (cube == cube.flat[0]).all():
-        return ibis.literal(int(cube.flat[0]), "int64")
-    below: dict[bytes, list[int]] = {}
-    for digit, part in enumerate(cube):
-        below.setdefault(part.tobytes(), []).append(digit)
-    *branches, last = sorted(below.values(), key=len)
-    return columns[0].cases(
-        *((digit, _branch(cube[group[0]], columns[1:])) for group in branches for digit in group),
-        else_=_branch(cube[last[0]], columns[1:]),
-    )

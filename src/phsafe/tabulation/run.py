@@ -3,174 +3,234 @@
 The truncated count of a universe is the count of all its persons less the count of those that truncation drops.
 Both sums run over the same households, so the result is the paper's (claim C1 of docs/privacy.md); but only the few
 households above a threshold are ever ordered.
+
+A large input is counted part by part: all rows of a MAFID are in one part, so the counts of the parts add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
 
-import ibis
-import numpy as np
+import polars as pl
 import pyarrow as pa
 from ibis.expr.types import Table
 
 from phsafe.config import Config
-from phsafe.engine import Engine
+from phsafe.engine import Engine, Gathered
 from phsafe.grid import Counts
 from phsafe.progress import Progress, silent
 from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
-from phsafe.tabulation import cells, households, truncation
+from phsafe.tabulation import cells, people, truncation
 from phsafe.tabulation.cells import Rows
-from phsafe.tabulation.coding import Coding
-from phsafe.tabulation.packing import LIMIT
+from phsafe.tabulation.households import check_geography, households, repeated
 from phsafe.tabulation.plan import Plan
 
+T = TypeVar("T")
 
+
+@dataclass(frozen=True)
 class Tabulated:
-    """The counted rows of a run: what every vector of the grid is made from. Exact, so confidential."""
+    """The counted rows of a run: what every vector of the grid is made from. Exact, so confidential.
 
-    def __init__(self, plan: Plan, rows: dict[str, list[Rows]], sizes: list[pa.Table]) -> None:
-        self.plan = plan
-        self._rows = rows
-        self._sizes = sizes
+    `homes` counts households by place, `joined` persons by code and place before truncation, `dropped` those that
+    truncation drops from each universe, and `beyond` says how many these are.
+    """
 
-    def counts(self) -> Counts:
+    plan: Plan
+    homes: pl.DataFrame
+    joined: pl.DataFrame
+    dropped: Sequence[pl.DataFrame]
+    beyond: Sequence[int]
+
+    def counts(self, *, truncate: bool = True) -> Counts:
         """One vector for each measurement of the config.
 
         More can't be dropped from a household than it has; a negative count would be a fault of ours.
         """
-        counts = {
-            (m.tabulation.name, m.level.key): cells.count(
-                self.plan, m.tabulation, m.level, self._rows[m.tabulation.name]
-            )
-            for m in self.plan.config.measurements()
-        }
+        counts: dict[tuple[str, str], cells.Vector] = {}
+        for tabulation in self.plan.tabulations:
+            rows = [self._all(tabulation), *(self._taken(tabulation) if truncate else ())]
+            found = cells.count(self.plan, tabulation, self.plan.config.levels_of(tabulation), rows)
+            counts |= {(tabulation.name, key): vector for key, vector in found.items()}
         if any(vector.min(initial=0) < 0 for vector in counts.values()):
             raise AssertionError("a count came out below zero")
         return counts
 
     def unclassified(self) -> dict[str, int]:
         """For each tabulation, how many rows of its universe fit none of its cells."""
-        return {t.name: cells.unclassified(t, self._rows[t.name]) for t in self.plan.tabulations}
+        return {t.name: cells.unclassified(t, self._all(t)) for t in self.plan.tabulations}
 
-    def beyond(self) -> dict[str, tuple[int, int]]:
+    def beyond_threshold(self) -> dict[str, tuple[int, int]]:
         """For each person tabulation, how many persons its universe has and how many are beyond the threshold."""
-        parts = [row for table in self._sizes for row in table.to_pylist()]
-        numbers = {
-            universe: (sum(p[f"total{i}"] or 0 for p in parts), sum(p[f"beyond{i}"] or 0 for p in parts))
-            for i, universe in enumerate(self.plan.universes)
-        }
-        return {t.name: numbers[self.plan.universe(t)] for t in self.plan.person_tabulations}
+        totals = {u: self._persons.total(u.persons) for u in self.plan.universes}
+        beyond = dict(zip(self.plan.universes, self.beyond, strict=True))
+        universes = {t.name: self.plan.universe(t) for t in self.plan.person_tabulations}
+        return {name: (totals[u], beyond[u]) for name, u in universes.items()}
 
+    @cached_property
+    def _units(self) -> Rows:
+        return Rows.of(self.plan, self.homes)
 
-def tabulate_tables(
-    tables: Tables, config: Config, engine: Engine, *, truncate: bool = True, progress: Progress = silent
-) -> Tabulated:
-    """Count every tabulation of a config over canonical tables."""
-    plan = Plan(config)
-    rows: dict[str, list[Rows]] = {t.name: [] for t in plan.tabulations}
-    if not plan.tabulations:
-        return Tabulated(plan, rows, [])
-    sizes: list[pa.Table] = []
-    progress("grouping persons, units and geography by household", 0.0)
-    with engine.materialized(households.packed(tables, plan)) as packed:
-        progress("counting", 0.6)
-        for part in _parts(engine, tables, packed, plan):
-            by_unit = engine.fetch(_by_unit(part.compositions, plan))
-            sizes += [engine.fetch(truncation.sizes(part.compositions, plan))] if plan.universes else []
-            for tabulation in plan.tabulations:
-                if not tabulation.counts_persons:
-                    rows[tabulation.name].append(_unit_rows(by_unit, plan))
-                elif tabulation in plan.narrow:
-                    rows[tabulation.name].append(_kind_rows(by_unit, plan))
-            for tabulation in plan.wide:
-                rows[tabulation.name].append(_wide_rows(engine, tables, part.households, plan, tabulation))
-            if truncate and plan.universes:
-                for tabulation, dropped in _dropped_rows(engine, tables, part.households, plan):
-                    rows[tabulation.name].append(dropped)
-    progress("counted", 1.0)
-    return Tabulated(plan, rows, sizes)
+    @cached_property
+    def _persons(self) -> Rows:
+        return Rows.of(self.plan, self.joined)
+
+    @cached_property
+    def _drops(self) -> list[Rows]:
+        return [Rows.of(self.plan, frame.with_columns(n=-pl.col("n"))) for frame in self.dropped]
+
+    def _all(self, tabulation: Tabulation) -> Rows:
+        return self._persons if tabulation.counts_persons else self._units
+
+    def _taken(self, tabulation: Tabulation) -> Iterator[Rows]:
+        if tabulation.counts_persons:
+            yield self._drops[self.plan.universes.index(self.plan.universe(tabulation))]
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Some of the households: one by one, and the same grouped by composition (with their number, n)."""
+class Repeated:
+    """The tables of the input, and the MAFIDs of a part that stand more than once."""
 
-    households: Table
-    compositions: Table
-
-
-def _parts(engine: Engine, tables: Tables, packed: Table, plan: Plan) -> Iterator[_Part]:
-    """The households whose counts fit their fields; then, if there are any, those of absurd size."""
-    small = households.small(packed, plan)
-    yield _Part(
-        households.unpacked(small, plan, "MAFID"),
-        households.unpacked(households.compositions(small, plan), plan, "n"),
-    )
-    large = packed.filter(packed["rows"] >= LIMIT).select("MAFID")
-    if engine.fetch(large.aggregate(n=large.count()))["n"][0].as_py():
-        with engine.materialized(households.giants(tables, plan, large)) as giants:
-            yield _Part(giants, giants.drop("MAFID").mutate(n=ibis.literal(1, "int64")))
+    tables: Tables
+    units: Table
+    geo: Table
 
 
-def _by_unit(compositions: Table, plan: Plan) -> Table:
-    """Households and persons of each kind, by unit code and region."""
-    n = compositions.n
-    return compositions.group_by("unit", "region").agg(
-        n=n.sum().cast("int64"),
-        **{name: (compositions[name] * n).sum().cast("int64") for name in households.kind_columns(plan)},
-    )
+#: Something else to find out about each part while it is at hand.
+Look = Callable[[Engine, Repeated], None]
 
 
-def _vector(frame: pa.Table, column: str) -> cells.Vector:
-    return np.asarray(frame[column].to_numpy(), dtype=np.int64)
+def tabulate_tables(
+    tables: Tables,
+    config: Config,
+    engine: Engine,
+    *,
+    truncate: bool = True,
+    look: Look | None = None,
+    progress: Progress = silent,
+) -> Tabulated:
+    """Count every tabulation of a config over canonical tables."""
+    plan = Plan(config)
+    check_geography(tables.geo, plan)
+    with engine.gathered() as crowds:
+        counting = _Counting(tables, plan, engine, crowds if truncate and plan.universes else None)
+        progress("counting", 0.0)
+        engine.each_part(
+            [table for _, table in tables],
+            lambda part: counting.count_part(part, look),
+            lambda done: progress("counting", 0.9 * done),
+        )
+        progress("truncating", 0.9)
+        counting.truncate()
+    progress("counted", 1.0)
+    return counting.result()
 
 
-def _unit_rows(by_unit: pa.Table, plan: Plan) -> Rows:
-    n = _vector(by_unit, "n")
-    nobody = np.zeros(len(n), dtype=np.int64)
-    return Rows(plan.units, _vector(by_unit, "unit"), _vector(by_unit, "region"), n, Coding(()), nobody)
+class _Counting:
+    """The queries of a run, each written once and run over every part; and the sums of what they gave."""
+
+    def __init__(self, tables: Tables, plan: Plan, engine: Engine, crowds: Gathered | None) -> None:
+        self._tables, self._plan, self._engine, self._crowds = tables, plan, engine, crowds
+        self._sums: dict[str, Sum] = {}
+        self._once = Once()
+
+    def count_part(self, part: Engine, look: Look | None) -> None:
+        """Count one part, and put the members of its crowded households aside."""
+        once, plan, tables, engine = self._once, self._plan, self._tables, self._engine
+        with (
+            part.materialized(once(repeated, tables.units, engine)) as units_twice,
+            part.materialized(once(repeated, tables.geo, engine)) as geo_twice,
+        ):
+            if look is not None:
+                look(part, once(Repeated, tables, units_twice, geo_twice))
+            if not plan.tabulations:
+                return
+            with part.materialized(once(households, tables, plan, units_twice, geo_twice)) as homes:
+                self._add("homes", part.fetch(once(people.homes, homes)))
+                if plan.universes:
+                    self._add("joined", part.fetch(once(people.joined, tables.persons, homes, plan)))
+                if self._crowds is not None:
+                    with part.materialized(
+                        once(truncation.crowded, tables.persons, homes, plan, engine)
+                    ) as crowded:
+                        self._crowds.add(once(truncation.members, tables.persons, crowded), part)
+
+    def truncate(self) -> None:
+        """Count the persons that truncation drops, among those put aside."""
+        engine, plan = self._engine, self._plan
+        members = self._crowds.table if self._crowds is not None else None
+        if members is None:
+            return
+        with (
+            engine.materialized(truncation.oversized(members, plan)) as oversized,
+            engine.materialized(truncation.keyed(members, oversized)) as keyed,
+        ):
+            self._add("beyond", engine.fetch(truncation.beyond(oversized, plan)))
+            for i in range(len(plan.universes)):
+                self._add(f"dropped{i}", engine.fetch(truncation.dropped(keyed, plan, i)))
+
+    def _add(self, name: str, found: pa.Table) -> None:
+        self._sums.setdefault(name, Sum()).add(pl.DataFrame(found))
+
+    def result(self) -> Tabulated:
+        """All that was counted."""
+        empty = pl.DataFrame(schema={"code": pl.Int64, "place": pl.Int64, "n": pl.Int64})
+        universes = range(len(self._plan.universes))
+        beyond = self._sums.get("beyond")
+        return Tabulated(
+            self._plan,
+            self._total("homes", empty.drop("code")),
+            self._total("joined", empty),
+            [self._total(f"dropped{i}", empty) for i in universes],
+            [0 if beyond is None else beyond.total()[f"beyond{i}"].item() for i in universes],
+        )
+
+    def _total(self, name: str, empty: pl.DataFrame) -> pl.DataFrame:
+        return self._sums[name].total() if name in self._sums else empty
 
 
-def _kind_rows(by_unit: pa.Table, plan: Plan) -> Rows:
-    """One row for each unit code, region and kind; any code of a kind stands for all of it."""
-    kinds, size = households.kind_columns(plan), by_unit.num_rows
-    person = np.repeat([codes[0] for codes in plan.kinds], size)
-    n = np.concatenate([_vector(by_unit, name) for name in kinds])
-    unit, region = (np.tile(_vector(by_unit, name), len(kinds)) for name in ("unit", "region"))
-    return Rows(plan.units, unit, region, n, plan.kind_coding, person)
+class Sum:
+    """Counts of several parts, added up by code and place where they have these. Parts may come from any thread."""
+
+    def __init__(self) -> None:
+        self._frames: list[pl.DataFrame] = []
+        self._lock = threading.Lock()
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add the counts of a part."""
+        with self._lock:
+            self._frames.append(frame)
+            # Adding up takes as long as the sum so far, so it waits until as much has come again.
+            if sum(map(len, self._frames[1:])) > max(len(self._frames[0]), 100_000):
+                self._frames = [self._added()]
+
+    def total(self) -> pl.DataFrame:
+        """The sum."""
+        with self._lock:
+            return self._added()
+
+    def _added(self) -> pl.DataFrame:
+        frame = pl.concat(self._frames)
+        keys = [column for column in frame.columns if column in {"code", "place"}]
+        return frame.group_by(keys).sum() if keys else frame.sum()
 
 
-def _wide_rows(engine: Engine, tables: Tables, table: Table, plan: Plan, tabulation: Tabulation) -> Rows:
-    """Persons of one tabulation joined one by one, grouped by no more codes than it needs."""
-    persons = plan.persons.narrowed(plan.person_columns(tabulation))
-    units = plan.units.narrowed(plan.unit_columns(tabulation))
-    people = truncation.universe_of(tables.persons, plan.universe(tabulation))
-    coded = people.select("MAFID", code=persons.expression(people))
-    joined = coded.inner_join(
-        table.select("MAFID", "region", unit=plan.units.narrow(table.unit, units)), "MAFID"
-    )
-    counted = joined.group_by("code", "unit", "region").agg(n=joined.count().cast("int64"))
-    return _rows(engine.fetch(counted), units, persons)
+class Once:
+    """Calls that are made once: the same arguments give the same expression again."""
 
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[Any, tuple[Any, ...]]] = {}
 
-def _dropped_rows(
-    engine: Engine, tables: Tables, table: Table, plan: Plan
-) -> Iterator[tuple[Tabulation, Rows]]:
-    """What truncation takes away from each person tabulation."""
-    with (
-        engine.materialized(truncation.oversized(table, plan)) as large,
-        engine.materialized(truncation.members(tables.persons, large)) as members,
-    ):
-        for i, universe in enumerate(plan.universes):
-            frame = engine.fetch(truncation.dropped(members, plan, i))
-            for tabulation in plan.person_tabulations:
-                if plan.universe(tabulation) == universe:
-                    yield tabulation, _rows(frame, plan.units, plan.persons, sign=-1)
-
-
-def _rows(frame: pa.Table, units: Coding, persons: Coding, sign: int = 1) -> Rows:
-    unit, region, n, person = (_vector(frame, name) for name in ("unit", "region", "n", "code"))
-    return Rows(units, unit, region, sign * n, persons, person)
+    def __call__(self, make: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401
+        """What `make` gave, or gives, for these very arguments."""
+        key = (make, *map(id, arguments))
+        if key not in self._made:
+            # The arguments are kept beside the result, so that no other object can get their identity.
+            self._made[key] = (make(*arguments), arguments)
+        made: T = self._made[key][0]
+        return made

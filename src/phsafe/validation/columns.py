@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ibis
 from ibis.expr.types import BooleanValue, Table
 
 from phsafe.schema import UNITS, Column, Digits, Layout
+from phsafe.tabulation.coding import position_of
 from phsafe.validation.rules import Rule
 
 
@@ -24,17 +26,21 @@ def _missing(layout: Layout, column: Column) -> Rule:
 
 def _domain(layout: Layout, column: Column) -> Rule:
     return Rule(
-        "the value is in its domain", "error", layout.name, column.name, lambda t: ~_in_domain(t, column)
-    )
+        "the value is in its domain", "error", layout.name, column.name, lambda t: _outside(t, column),
+        by_value=isinstance(column.domain, Digits),
+    )  # fmt: skip
 
 
-def _in_domain(table: Table, column: Column) -> BooleanValue:
+def _outside(table: Table, column: Column) -> BooleanValue:
+    """Whether there is a value, but none of the domain."""
     values, domain = table[column.name], column.domain
     if isinstance(domain, Digits):
-        return values.re_search(f"^[0-9]{{{domain.width}}}$")
+        return ~values.re_search(f"^[0-9]{{{domain.width}}}$")
     if isinstance(domain, range):
-        return values.between(domain.start, domain.stop - 1)
-    return values.isin(list(domain))
+        return ~values.between(domain.start, domain.stop - 1)
+    if column.is_integer:
+        return ~values.isin(list(domain))
+    return values.notnull() & (position_of(ibis.array(list(domain)), values).fill_null(0) == 0)
 
 
 def occupied(table: Table) -> BooleanValue:

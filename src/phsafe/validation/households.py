@@ -1,12 +1,11 @@
 """Rules across tables: keys that match, and units that agree with the people in them.
 
-One grouping by MAFID over persons, units and geo gives a row for each household with all that the rules need.
+Units, geo and the members' numbers are put side by side, which gives a row for each MAFID with all that the rules need.
 """
 
 from __future__ import annotations
 
 import ibis
-from ibis import _
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.schema import FAMILY, HOUSEHOLDER, OWN_CHILDREN
@@ -18,31 +17,47 @@ ADULT = 18
 RELATIVES = tuple(code for code in FAMILY if code >= "25")
 UNIT_COLUMNS = {"unit_rtype": "RTYPE", "FINAL_POP": "FINAL_POP", "NPF": "NPF"}
 UNIT_CODES = ("HHT", "HHT2", "CPLT")
+#: How often a MAFID stands in each table, and what its persons are.
+COUNTS = (
+    "units", "geos", "persons", "in_quarters", "in_housing", "householders", "opposite_spouses", "same_spouses",
+    "opposite_partners", "same_partners", "relatives", "own_minors",
+)  # fmt: skip
 
 
-def households(tables: Tables) -> Table:
+def households(tables: Tables, units_twice: Table, geo_twice: Table, members: Table) -> Table:
     """One row for each MAFID in any table: how often it stands where, its unit's columns, its members by relation."""
-    members = _members(tables.persons)
-    zero, no_number, no_text = ibis.literal(0, "int64"), ibis.null("int64"), ibis.null("string")
-    empty = (
-        {"units": zero, "geos": zero, "geo_rtype": no_number}
-        | dict.fromkeys(UNIT_COLUMNS, no_number)
-        | dict.fromkeys(UNIT_CODES, no_text)
-        | dict.fromkeys(members, zero)
+    units = tables.units.select("MAFID", **_unit_values(tables.units))
+    geo = tables.geo.select("MAFID", geo_rtype=tables.geo.RTYPE.cast("int64"))
+    return _beside(
+        _beside(_once_each(units, units_twice, "units"), _once_each(geo, geo_twice, "geos")), members
     )
-    units = tables.units.select(
-        "MAFID", **(empty | _unit_values(tables.units) | {"units": ibis.literal(1, "int64")})
+
+
+def _once_each(table: Table, twice: Table, number: str) -> Table:
+    """One row for each MAFID, with how often it stands in the table.
+
+    Of a MAFID that stands more than once the largest value of each column is given.
+    """
+    table = table.filter(table.MAFID.notnull())
+    values = [name for name in table.columns if name != "MAFID"]
+    single = table.anti_join(twice, "MAFID").mutate(**{number: ibis.literal(1, "int64")})
+    several = table.semi_join(twice, "MAFID")
+    grouped = several.group_by("MAFID").agg(
+        **{name: several[name].max() for name in values}, **{number: several.count().cast("int64")}
     )
-    geo = tables.geo.select(
-        "MAFID", **(empty | {"geos": ibis.literal(1, "int64"), "geo_rtype": tables.geo.RTYPE.cast("int64")})
-    )
-    persons = tables.persons.select("MAFID", **(empty | members))
-    stacked = units.union(geo, persons).filter(_.MAFID.notnull())
-    sums = ("units", "geos", *members)
-    return stacked.group_by("MAFID").agg(
-        **{name: stacked[name].sum().cast("int64") for name in sums},
-        **{name: stacked[name].max() for name in empty if name not in sums},
-    )
+    return single.union(grouped.select(single.columns))
+
+
+def _beside(left: Table, right: Table) -> Table:
+    """All rows of both tables, side by side where they have the same MAFID; numbers that only one side has are 0."""
+    joined = left.outer_join(right, "MAFID")
+    columns = {
+        name: joined[name].fill_null(0) if name in COUNTS else joined[name]
+        for name in (*left.columns, *right.columns)
+        if name != "MAFID"
+    }
+    # A view of it, since Ibis would put the next join into this one.
+    return joined.select(MAFID=ibis.coalesce(joined.MAFID, joined.MAFID_right), **columns).view()
 
 
 def _unit_values(units: Table) -> dict[str, ibis.expr.types.Value]:
@@ -50,12 +65,17 @@ def _unit_values(units: Table) -> dict[str, ibis.expr.types.Value]:
     return numbers | {name: units[name] for name in UNIT_CODES}
 
 
-def _members(persons: Table) -> dict[str, IntegerValue]:
-    """How each person counts in its household."""
+def members_of(persons: Table) -> Table:
+    """How many persons each MAFID has, in all and by relation."""
+    persons = persons.filter(persons.MAFID.notnull())
+    counts = {name: persons.count(where=flag).cast("int64") for name, flag in _relations(persons).items()}
+    return persons.group_by("MAFID").agg(persons=persons.count().cast("int64"), **counts)
+
+
+def _relations(persons: Table) -> dict[str, BooleanValue]:
+    """What a person can be in its household."""
     relation = persons.RELSHIP
-    own_minor = relation.isin(OWN_CHILDREN) & (persons.QAGE < ADULT)
-    flags = {
-        "persons": ibis.literal(True),
+    return {
         "in_quarters": persons.RTYPE == 5,
         "in_housing": persons.RTYPE == 3,
         "householders": relation == HOUSEHOLDER,
@@ -64,9 +84,8 @@ def _members(persons: Table) -> dict[str, IntegerValue]:
         "opposite_partners": relation == "22",
         "same_partners": relation == "24",
         "relatives": relation.isin(RELATIVES),
-        "own_minors": own_minor,
+        "own_minors": relation.isin(OWN_CHILDREN) & (persons.QAGE < ADULT),
     }
-    return {name: flag.fill_null(False).cast("int64") for name, flag in flags.items()}
 
 
 def household_rules() -> list[Rule]:

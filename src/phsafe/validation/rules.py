@@ -6,7 +6,7 @@ A rule can count its offenders and, for those who may see them, name their keys;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ibis.expr.types import BooleanValue, IntegerValue, Table
@@ -18,7 +18,8 @@ Severity = Literal["error", "warning", "note"]
 class Rule:
     """A rule over the rows of a base table (persons, units, geo, or households: one row for each MAFID).
 
-    `breaks` is true for an offending row; `weight` says how many rows of `table` it stands for (default one).
+    `breaks` is true for an offending row; `weight` says how many rows of `table` it stands for (default one). A rule
+    `by_value` looks at nothing but the value of its column, and is decided once for each value there is.
     """
 
     name: str
@@ -27,12 +28,15 @@ class Rule:
     column: str
     breaks: Callable[[Table], BooleanValue]
     weight: Callable[[Table], IntegerValue] | None = None
+    by_value: bool = False
 
     def count(self, base: Table) -> IntegerValue:
         """How many rows break the rule."""
-        broken = self.breaks(base).fill_null(False)
-        amount = self.weight(base) if self.weight else 1
-        return broken.ifelse(amount, 0).cast("int64").sum().fill_null(0).cast("int64")
+        broken = self.breaks(base)
+        if self.weight is None:
+            return base.count(where=broken).cast("int64")
+        amount = broken.fill_null(False).ifelse(self.weight(base), 0).cast("int64")
+        return amount.sum().fill_null(0).cast("int64")
 
     def offenders(self, base: Table) -> Table:
         """The keys of the offending rows."""
@@ -62,5 +66,12 @@ class Finding:
 def counts_of(base: Table, rules: Sequence[Rule]) -> Table:
     """One row with the number of offenders of each rule, r0, r1, …, in one pass; and the number of rows, n."""
     return base.aggregate(
-        n=base.count().cast("int64"), **{f"r{i}": rule.count(base) for i, rule in enumerate(rules)}
+        n=base.count().cast("int64"),
+        **{f"r{i}": rule.count(base) for i, rule in enumerate(rules) if not rule.by_value},
     )
+
+
+def count_by_value(base: Table, rule: Rule) -> Table:
+    """One row with the number of offenders of a rule that is decided by the value of its column."""
+    values = base.group_by(rule.column).agg(n=base.count().cast("int64"))
+    return replace(rule, weight=lambda t: t.n).count(values).name("rows").as_table()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ibis.expr.types import Table
@@ -10,12 +12,13 @@ from ibis.expr.types import Table
 from phsafe.config import Config
 from phsafe.engine import Engine
 from phsafe.progress import Progress, part, silent
-from phsafe.schema import LAYOUTS
 from phsafe.source.tables import Tables
 from phsafe.tabulation import Tabulated, tabulate_tables
+from phsafe.tabulation.households import repeated
+from phsafe.tabulation.run import Once, Repeated
 from phsafe.validation.columns import column_rules
-from phsafe.validation.households import household_rules, households
-from phsafe.validation.rules import Finding, Rule, counts_of
+from phsafe.validation.households import household_rules, households, members_of
+from phsafe.validation.rules import Finding, Rule, count_by_value, counts_of
 
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
 UNCLASSIFIED = "every record of the universe fits a cell"
@@ -56,53 +59,101 @@ def validate_tables(
     progress: Progress = silent,
 ) -> Report:
     """Check every rule; count what breaks it."""
-    findings: list[Finding] = [
+    report, _ = validate_and_tabulate(
+        tables, config, engine, allow_unclassified=allow_unclassified, progress=progress
+    )
+    return report
+
+
+def validate_and_tabulate(
+    tables: Tables,
+    config: Config,
+    engine: Engine,
+    *,
+    allow_unclassified: bool = False,
+    progress: Progress = silent,
+) -> tuple[Report, Tabulated]:
+    """Check every rule and count every tabulation, in the same passes over the data."""
+    findings = [
         Finding("warning", "only columns of the layout", name, "", number)
         for name, number in tables.extra.items()
     ]
     rows: dict[str, int] = {}
-    for base, rules, share in _bases(tables):
-        progress(f"checking {base}", share)
-        table = tables.of(next(one for one in LAYOUTS if one.name == base)) if base != "households" else None
-        counted = engine.fetch(counts_of(households(tables) if table is None else table, rules)).to_pylist()[
-            0
-        ]
-        rows[base] = counted["n"]
-        findings += [
-            Finding(rule.severity, rule.name, rule.table, rule.column, counted[f"r{i}"])
-            for i, rule in enumerate(rules)
-            if counted[f"r{i}"]
-        ]
-    tabulated = tabulate_tables(tables, config, engine, truncate=False, progress=part(progress, 0.6, 1.0))
+    for i, (layout, table) in enumerate(tables):
+        progress(f"checking {layout.name}", i * 0.1)
+        rules = column_rules(layout, table)
+        counted = engine.fetch(counts_of(table, rules)).to_pylist()[0]
+        for number, rule in enumerate(rules):
+            if rule.by_value:
+                counted[f"r{number}"] = engine.fetch(count_by_value(table, rule))["rows"][0].as_py()
+        rows[layout.name] = counted["n"]
+        findings += _broken(rules, counted)
+    across = HouseholdRules()
+    tabulated = tabulate_tables(tables, config, engine, look=across.look, progress=part(progress, 0.3, 1.0))
+    rows["households"] = across.counted["n"]
+    findings += _broken(across.rules, across.counted)
     findings += _cell_findings(tabulated, allow_unclassified)
     order = {"error": 0, "warning": 1, "note": 2}
     findings.sort(key=lambda finding: order[finding.severity])
     progress("checked", 1.0)
-    return Report(tuple(findings), rows, len(tabulated.plan.tabulations))
+    return Report(tuple(findings), rows, len(tabulated.plan.tabulations)), tabulated
 
 
-def _bases(tables: Tables) -> Iterator[tuple[str, list[Rule], float]]:
-    for i, (layout, table) in enumerate(tables):
-        yield layout.name, column_rules(layout, table), i * 0.1
-    yield "households", household_rules(), 0.3
+def _broken(rules: Sequence[Rule], counted: Mapping[str, int]) -> list[Finding]:
+    return [
+        Finding(rule.severity, rule.name, rule.table, rule.column, counted[f"r{i}"])
+        for i, rule in enumerate(rules)
+        if counted[f"r{i}"]
+    ]
+
+
+class HouseholdRules:
+    """The rules across tables, counted part by part."""
+
+    def __init__(self) -> None:
+        self.rules = household_rules()
+        self.counted: Counter[str] = Counter(
+            dict.fromkeys(["n", *(f"r{i}" for i in range(len(self.rules)))], 0)
+        )
+        self._once, self._lock = Once(), threading.Lock()
+
+    def look(self, part: Engine, repeated: Repeated) -> None:
+        """Count the offenders in one part."""
+        once, tables = self._once, repeated.tables
+        with part.materialized(once(members_of, tables.persons)) as members:
+            base = once(households, tables, repeated.units, repeated.geo, members)
+            found = part.fetch(once(counts_of, base, self.rules)).to_pylist()[0]
+        with self._lock:
+            self.counted.update(found)
 
 
 def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[Finding]:
     for name, number in tabulated.unclassified().items():
         if number:
             yield Finding("warning" if allow_unclassified else "error", UNCLASSIFIED, name, "", number)
-    for name, (total, beyond) in tabulated.beyond().items():
+    for name, (total, beyond) in tabulated.beyond_threshold().items():
         if beyond:
             yield Finding("note", BEYOND, name, "", beyond, share=beyond / total)
 
 
 def offenders(tables: Tables, engine: Engine, limit: int) -> Iterator[tuple[str, str, str, list[int | None]]]:
     """For each broken rule, up to `limit` keys of its offenders: (rule, table, column, MAFIDs)."""
-    bases: dict[str, Table] = {layout.name: table for layout, table in tables} | {
-        "households": households(tables)
-    }
-    for base, rules, _ in _bases(tables):
-        for rule in rules:
-            keys = engine.fetch(rule.offenders(bases[base]).distinct().order_by("MAFID").limit(limit))
-            if keys.num_rows:
-                yield rule.name, rule.table, rule.column, keys["MAFID"].to_pylist()
+    for layout, table in tables:
+        for rule in column_rules(layout, table):
+            yield from _keys_of(rule, table, engine, limit)
+    with (
+        engine.materialized(repeated(tables.units, engine)) as units_twice,
+        engine.materialized(repeated(tables.geo, engine)) as geo_twice,
+        engine.materialized(members_of(tables.persons)) as members,
+        engine.materialized(households(tables, units_twice, geo_twice, members)) as base,
+    ):
+        for rule in household_rules():
+            yield from _keys_of(rule, base, engine, limit)
+
+
+def _keys_of(
+    rule: Rule, base: Table, engine: Engine, limit: int
+) -> Iterator[tuple[str, str, str, list[int | None]]]:
+    keys = engine.fetch(rule.offenders(base).distinct().order_by("MAFID").limit(limit))
+    if keys.num_rows:
+        yield rule.name, rule.table, rule.column, keys["MAFID"].to_pylist()

@@ -1,0 +1,41 @@
+"""Persons joined with their households, counted by code and place: what every person tabulation is made from."""
+
+from __future__ import annotations
+
+import ibis
+from ibis import _
+from ibis.expr.types import BooleanValue, Column, Table
+
+from phsafe.conditions import Code, Where
+from phsafe.tabulation.plan import Plan
+
+
+def passing(table: Table, condition: Where) -> Table:
+    """The rows that pass a condition."""
+    return table.filter(passes(table, condition)) if condition.terms else table
+
+
+def passes(table: Table, condition: Where) -> BooleanValue:
+    """Whether each row passes a condition; unknown where a value is."""
+    return ibis.and_(ibis.literal(True), *(_among(table[column], codes) for column, codes in condition.terms))
+
+
+def _among(column: Column, codes: frozenset[Code]) -> BooleanValue:
+    """Whether a value is one of some codes. Engines are slow at long lists and quick at ranges."""
+    numbers = [code for code in codes if isinstance(code, int)]
+    if numbers and len(numbers) == len(codes) == max(numbers) - min(numbers) + 1:
+        return column.between(min(numbers), max(numbers))
+    return column.isin(sorted(codes))
+
+
+def homes(households: Table) -> Table:
+    """How many households (n) there are of each place."""
+    return households.group_by("place").agg(n=_.count().cast("int64"))
+
+
+def joined(persons: Table, households: Table, plan: Plan) -> Table:
+    """How many persons (n) of each code live in households of each place, before truncation."""
+    people = passing(persons, plan.anybody)
+    coded = people.select("MAFID", code=plan.persons.expression(people))
+    pairs = coded.inner_join(households, "MAFID")
+    return pairs.group_by("code", "place").agg(n=_.count().cast("int64"))
