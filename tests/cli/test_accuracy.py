@@ -32,7 +32,7 @@ def test_it_reports(phsafe_command, public, config, tmp_path):
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "Least total error of the τ tried, budgets × 1, 2" in " ".join(done.out.split())
-    assert "Finished tables: 1 releases" in done.out
+    assert "Finished tables, releases: 1" in done.out
     assert f"phsafe explore --shares {out}/shares.json" in done.out
     assert "The noise is as stated" in done.err
     assert (out / "accuracy.html").is_file()

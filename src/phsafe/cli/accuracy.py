@@ -102,7 +102,7 @@ def _threshold(word: str) -> int:
 def _noise(found: Accuracy) -> Table:
     """A line for each measured tabulation: its errors, and its noise against what is stated."""
     table = _table(
-        f"Noisy counts, {found.scenarios[0].name}: {found.trials:,} releases",
+        f"Noisy counts, {found.scenarios[0].name}; releases: {found.trials:,}",
         ("Tabulation", "τ", "RMSE", "Truncation bias", "MOE / expected", "Noise"),
     )
     for tabulation in dict.fromkeys(m.tabulation for m in found.config.measurements()):
@@ -129,7 +129,7 @@ def _finished(found: Accuracy) -> Table | None:
     methods = lines["METHOD"].unique(maintain_order=True).to_list()
     heads = [f"{what} {method}" for what in ("RMSE", "Coverage") for method in methods]
     table = _table(
-        f"Finished tables: {found.estimated} releases; coverage of 90 % intervals", ("Table", *heads)
+        f"Finished tables, releases: {found.estimated}; coverage of 90 % intervals", ("Table", *heads)
     )
     for name in lines["TABLE"].unique(maintain_order=True):
         rows = [lines.filter(TABLE=name, METHOD=method) for method in methods]
