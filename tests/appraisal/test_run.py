@@ -92,3 +92,21 @@ def test_regions_without_people_are_named(make_config, small_frames):
     assert found.nowhere == ["56"]
     assert found.tables.is_empty()
     assert found.lines.is_empty()
+
+
+def test_a_census_edited_file_is_read_as_the_config_says(tmp_path, make_config, small_frames, write_cef):
+    data = write_cef(tmp_path / "cef", small_frames)
+    with pytest.raises(PHSafeError, match="PUBLIC"):
+        phsafe.accuracy(make_config(kept=("PH7",), reader="cef"), data)
+    once = {
+        "trials": 2,
+        "estimate_trials": 0,
+        "public": True,
+        "skip_validation": True,
+        "jobs": 1,
+        "false_alarm": NEVER,
+    }
+    found = phsafe.accuracy(make_config(kept=("PH7",), reader="cef"), data, **once)
+    same = phsafe.accuracy(make_config(kept=("PH7",)), SMALL, **once)
+    assert found.cells["TRUTH"].equals(same.cells["TRUTH"])
+    assert found.cells["TRUNCATION"].equals(same.cells["TRUNCATION"])

@@ -106,7 +106,7 @@ def accuracy(
     reasons = Reasons()
     loaded = reasons.check(lambda: Config.load(config, catalog).with_sensitivity(sensitivity))
     reasons.check(check_public, data, public)
-    reasons.check(check_readable, data, options)
+    reasons.check(check_readable, data, options, loaded.reader if loaded else None)
     if out is not None:
         reasons.check(check_absent, Path(out))
     estimated = min(ESTIMATED, trials) if estimate_trials is None else estimate_trials
