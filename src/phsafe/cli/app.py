@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,22 @@ from phsafe.stopping import StoppedError
 
 class Commands(TyperGroup):
     """Commands that can be stopped in words; Typer itself would end silently, with a code of its own."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """The first page, in plain text: what draws the other pages takes longer to load than this one to read."""
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(self.help or "")
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            words = re.sub(r"\[[^\]]*\]", "", command.get_short_help_str(limit=200))
+            panels.setdefault(command.rich_help_panel, []).append((name, words))
+        for panel, lines in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(lines)
+        formatter.write_paragraph()
+        formatter.write_text("phsafe COMMAND --help says more.")
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run a command."""
