@@ -19,10 +19,10 @@ from phsafe.budgets import MODE_NOTES, Budget, budget
 from phsafe.display.html import printable
 from phsafe.display.names import nation, places
 from phsafe.errors import PHSafeError, Reasons
-from phsafe.exact import round_up, text
+from phsafe.exact import round_up
 from phsafe.folder import Release
 from phsafe.newfile import check_absent, write_new
-from phsafe.reporting.privacy import MECHANISMS
+from phsafe.reporting.privacy import MECHANISMS, amount
 from phsafe.reporting.yaml import dump
 
 TODO = "TODO: "
@@ -172,9 +172,9 @@ def _loss(costs: Budget) -> dict[str, Any]:
     config, loss = costs.config, costs.loss
     symbol, zcdp = SYMBOLS[config.privacy], config.privacy == "zcdp"
     lines = [
-        f"- One person's record replaced by another (bounded): {symbol} = {_amount(loss.bounded)}; this is the value "
+        f"- One person's record replaced by another (bounded): {symbol} = {amount(loss.bounded)}; this is the value "
         "given above.",
-        f"- One person's record added or removed (unbounded): {symbol} = {_amount(loss.unbounded)}.",
+        f"- One person's record added or removed (unbounded): {symbol} = {amount(loss.unbounded)}.",
     ]
     if zcdp:
         lines.append(
@@ -184,7 +184,7 @@ def _loss(costs: Budget) -> dict[str, Any]:
         )
     lines.append(f"- Of the unbounded {symbol}, by tabulation:")
     lines += [
-        f"  - {name}: {_amount(part.unbounded)}" for name, part in costs.account.totals("tabulation").items()
+        f"  - {name}: {amount(part.unbounded)}" for name, part in costs.account.totals("tabulation").items()
     ]
     return {
         "privacy_unit": "Person",
@@ -192,7 +192,7 @@ def _loss(costs: Budget) -> dict[str, Any]:
         "another record, which may belong to another household. Records of the units concerned may change with it in "
         "any way.",
         "number_of_privacy_units": f"{TODO}about how many people, as a whole number that may be public",
-        "privacy_parameters": {"rho" if zcdp else "epsilon": Decimal(_amount(loss.bounded))},
+        "privacy_parameters": {"rho" if zcdp else "epsilon": Decimal(amount(loss.bounded))},
         "privacy_parameters_details": "\n".join(lines),
     }
 
@@ -267,10 +267,6 @@ def _margins(costs: Budget) -> Iterator[tuple[str, float, float]]:
     for name in dict.fromkeys(row.event.tabulation for row in costs.rows):
         moes = [row.moe for row in costs.rows if row.event.tabulation == name]
         yield name, min(moes), max(moes)
-
-
-def _amount(value: Fraction) -> str:
-    return text(value) if "/" not in text(value) else round_up(value, 6)
 
 
 def _slug(answers: Answers) -> str:

@@ -42,7 +42,7 @@ def head(subject: Subject) -> Html:
     return el(
         "header",
         el("p", "PHSafe release report", class_="kicker"),
-        el("h1", subject.title or "Tables about people in their households"),
+        el("h1", subject.heading),
         el(
             "p",
             f"For {subject.places}. Every number carries noise that protects the people behind it.",
@@ -205,9 +205,8 @@ def provenance(subject: Subject) -> Html:
             "p",
             "With the release folder at hand, ",
             el("code", "phsafe check RELEASE"),
-            " compares every file with the manifest, and ",
-            el("code", "phsafe report RELEASE OUT.html"),
-            " makes this page again, byte for byte. The page carries no date and calls no network.",
+            " compares every file with the manifest; the command that made this page makes it again, byte for byte. "
+            "The page carries no date and calls no network.",
         ),
     )
 

@@ -44,8 +44,8 @@ def page(subject: Subject) -> str:
         "quality": quality(subject),
         "provenance": provenance(subject),
     }
+    release_id = printable(subject.release.release_id, 80)
     shown = {name: content for name, content in sections.items() if content is not None}
-    title = subject.title or "Tables about people in their households"
     document = el(
         "html",
         el(
@@ -55,7 +55,7 @@ def page(subject: Subject) -> str:
             el("meta", name="viewport", content="width=device-width, initial-scale=1"),
             el("meta", name="referrer", content="no-referrer"),
             el("meta", name="color-scheme", content="light dark"),
-            el("title", f"{title}: release report"),
+            el("title", f"{subject.heading}: release report"),
             el("style", Html(style)),
         ),
         el(
@@ -65,7 +65,7 @@ def page(subject: Subject) -> str:
                           el("li", el("button", "Dark or light", type="button", id="theme", hidden=True))),
                aria_label="Sections"),
             el("main", head(subject), *shown.values(), id="content"),
-            el("footer", el("p", "Made by PHSafe. ", "Release ", el("code", _short_id(subject)), ".")),
+            el("footer", el("p", "Made by PHSafe. Release ", el("code", release_id), ".")),
             payload(subject),
             el("script", Html(script)),
         ),
@@ -74,16 +74,10 @@ def page(subject: Subject) -> str:
     return join(Html("<!doctype html>\n"), document, Html("\n"))
 
 
-def _short_id(subject: Subject) -> str:
-    return printable(subject.release.release_id, 80)
-
-
 def _style() -> str:
     """The style sheet, with the place of every tile."""
-    places = "\n".join(
-        f".t{code} {{ grid-area: {row} / {column} }}" for code, (_, column, row) in TILES.items()
-    )
-    return f"{_static('report.css')}\n@media (min-width: 1px) {{\n{places}\n}}\n"
+    places = [f".t{code} {{ grid-area: {row} / {column} }}\n" for code, (_, column, row) in TILES.items()]
+    return _static("report.css") + "".join(places)
 
 
 def _static(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phsafe.errors import Reasons
+from phsafe.errors import OutputError, Reasons
 from phsafe.estimation import Estimates, estimate
 from phsafe.folder import Release
 from phsafe.folder_check import problems
@@ -28,20 +28,25 @@ def report(
     """
     path = Path(out)
     reasons = Reasons()
-    opened = reasons.check(_opened, release, force)
+    checked = reasons.check(_checked, release, force)
     reasons.check(check_absent, path)
     reasons.settle()
-    assert opened is not None
+    assert checked is not None
+    opened, found = checked
     folder = Path(estimates) if isinstance(estimates, str | Path) else None
     if isinstance(estimates, Estimates):
         tables = estimates
         tables.check_made_from(opened)
     else:
         tables = Estimates.read(folder, opened) if folder is not None else estimate(opened)
-    found = tuple(problems(opened)) if force else ()
     write_new(path, page(Subject(opened, tables, folder, found, title)).encode())
     return path
 
 
-def _opened(release: Release | str | Path, force: bool) -> Release:
-    return release if isinstance(release, Release) else Release.open(release, force=force)
+def _checked(release: Release | str | Path, force: bool) -> tuple[Release, tuple[str, ...]]:
+    """A release and what is wrong with it, which is nothing unless forced."""
+    opened = release if isinstance(release, Release) else Release.read(Path(release))
+    found = tuple(problems(opened))
+    if found and not force:
+        raise OutputError([f"{opened.path}: {problem}" for problem in found])
+    return opened, found

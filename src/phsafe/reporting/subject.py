@@ -74,6 +74,11 @@ class Subject:
         return {table.name: by_group(self.estimates.tables[table.name]) for table in self.tables}
 
     @property
+    def heading(self) -> str:
+        """The title of the page."""
+        return self.title or "Tables about people in their households"
+
+    @property
     def places(self) -> str:
         """What the release covers, in words."""
         return places(self.config)
