@@ -55,11 +55,14 @@ def load(data: Any, engine: Engine) -> Tables:  # noqa: ANN401
     ]
     if problems:
         raise DataError(problems)
-    persons = _sliced(lines["persons"], files.slices["persons"], PERSONS)
-    units = _with_family(_sliced(lines["units"], files.slices["units"], UNITS), persons)
-    geo = _places(units, lines["geo"], files.header)
-    tables = {PERSONS: persons, UNITS: units, GEO: geo}
-    return Tables(*(engine.stored(canonical(table, layout), KEY) for layout, table in tables.items()))
+
+    def stored(table: Table, layout: Layout) -> Table:
+        return engine.stored(canonical(table, layout), KEY)
+
+    persons = stored(_sliced(lines["persons"], files.slices["persons"], PERSONS), PERSONS)
+    homes = _sliced(lines["units"], files.slices["units"], UNITS)
+    geo = _places(homes, lines["geo"], files.header)
+    return Tables(persons, stored(_with_family(homes, persons), UNITS), stored(geo, GEO))
 
 
 def _line_problems(files: Files, layout: Layout, lines: Table, engine: Engine) -> list[str]:
