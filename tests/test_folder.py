@@ -10,6 +10,8 @@ import pytest
 import phsafe
 from phsafe.errors import OutputError
 from phsafe.folder import Release
+from phsafe.privacy.accountant import plan
+from phsafe.privacy.ledger import Ledger
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +97,13 @@ def test_check_says_so(phsafe_command, folder):
     broken = phsafe_command("check", folder)
     assert broken.code == 1
     assert "ph3.csv is missing" in broken.err and "ph2.csv was changed" in broken.err
+
+
+def test_check_against_the_ledger_finds_an_older_copy(phsafe_command, folder, tmp_path):
+    """A published release that the ledger does not know: the ledger was put back, or is another's."""
+    ledger = Ledger.create(tmp_path / "ledger", 10)
+    unknown = phsafe_command("check", folder, "--ledger", ledger.path)
+    assert unknown.code == 1 and "an older copy" in unknown.err
+    opened = Release.open(folder)
+    ledger.charge(plan(opened.config).total, opened.release_id, {})
+    assert phsafe_command("check", folder, "--ledger", ledger.path).code == 0

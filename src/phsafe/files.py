@@ -26,6 +26,11 @@ PARTIAL = ".partial"
 
 def check_absent(out: Path) -> None:
     """Refuse an output that exists or can't be made, before any work is done."""
+    try:
+        str(out.absolute()).encode()
+    except UnicodeEncodeError:
+        # Polars and Arrow take paths as UTF-8.
+        raise OutputError(f"{str(out)!a}: expected a path in UTF-8, got other bytes") from None
     if os.path.lexists(out):
         raise OutputError(
             f"{out}: expected a folder that doesn't exist yet; choose another name or remove it"

@@ -56,6 +56,7 @@ def release_tables(
     with ExitStack() as stack:
         with started(options) as running:
             account, ledger = _prepare(config, data, out, ledger_path, running)
+            stack.enter_context(_stopped_in_words(out))
             # The name and the room are taken before anything is charged.
             folder = stack.enter_context(draft(out, private=False))
             reserve = _reserve(config, out, folder.path)
@@ -67,7 +68,7 @@ def release_tables(
         release_id = str(uuid.uuid4())
         fingerprint = None if chunks is None else ledger.fingerprint(chunks)
         details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
-        with _finished(out), ExitStack() as section:
+        with ExitStack() as section:
             # Whoever stops a release that waits for the ledger stops it; one that was charged is finished.
             locked = partial(section.enter_context, uninterrupted())
             ledger.charge(account.total, release_id, details, fingerprint, locked)
@@ -78,8 +79,9 @@ def release_tables(
                 reserve.unlink()
                 _write(config, account_of(config, session.made), noisy, release_id, folder.path)
                 folder.finish()
-    progress("released", 1.0)
-    return Release.read(out, config.catalog), ledger
+                progress("released", 1.0)
+                made = Release.read(out, config.catalog)
+    return made, ledger
 
 
 def default_ledger(data: DataSource) -> Path:
@@ -182,8 +184,8 @@ def _charged(account: Account) -> Iterator[None]:
 
 
 @contextmanager
-def _finished(out: Path) -> Iterator[None]:
-    """Say to whoever stopped a release after its charge that it was finished."""
+def _stopped_in_words(out: Path) -> Iterator[None]:
+    """Say to whoever stopped a release what became of it; the folder was not there before."""
     try:
         yield
     except KeyboardInterrupt:

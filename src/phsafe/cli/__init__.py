@@ -2,43 +2,69 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+
+#: How Typer ends, without a word, when it is stopped while it reads the command line.
+_TYPER_STOPPED = 130
 
 
 def main() -> None:
     """Run the command. Exit codes: 0 done, 1 the input or the budget says no, 2 the command was wrong."""
     from phsafe.errors import PHSafeError
-    from phsafe.stopping import StoppedError, stoppable
+    from phsafe.stopping import StoppedError
 
     try:
-        with stoppable():
-            from phsafe.cli.app import app
-
-            app()
+        _run()
     except PHSafeError as error:
         for reason in error.reasons:
             _complain(f"error: {reason}")
-        sys.exit(1)
     except (KeyboardInterrupt, StoppedError) as stop:
         _complain(f"stopped: {stop}" if str(stop) else "stopped")
-        sys.exit(1)
     except MemoryError:
-        _complain("error: not enough memory; give the program more, or name a lower --memory-limit")
-        sys.exit(1)
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; Python would complain again when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _complain("error: there is not enough memory; give the program more, or name a lower --memory-limit")
     except Exception as error:
-        # An exception's text may quote a record, so only its type is shown.
+        if isinstance(error, OSError):
+            # Python would complain again when it closes standard output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if os.environ.get("PHSAFE_DEBUG") == "1":
             raise
-        _complain(
-            f"error: an internal fault ({type(error).__name__}); please report it. "
-            "PHSAFE_DEBUG=1 shows where, and may show records: use it on public data only"
-        )
-        sys.exit(1)
+        _complain_of(error)
+    sys.exit(1)
+
+
+def _run() -> None:
+    """Run the command, stoppable; it ends with SystemExit or with whatever went wrong."""
+    from phsafe.stopping import stoppable
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # A file's name may be any bytes.
+    with stoppable():
+        from phsafe.cli.app import app
+
+        try:
+            app()
+        except SystemExit as end:
+            if end.code == _TYPER_STOPPED:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            sys.stdout.flush()  # Here, where a disk that is full can still be put in words.
+
+
+def _complain_of(error: Exception) -> None:
+    """Name a fault. An exception's text may quote a record, so only its kind is shown."""
+    if isinstance(error, BrokenPipeError):
+        return  # Whoever left a pipe has seen enough.
+    if isinstance(error, OSError) and error.errno is not None:
+        _complain(f"error: the system says: {os.strerror(error.errno)}")
+        return
+    _complain(
+        f"error: an internal fault ({type(error).__name__}); please report it. "
+        "PHSAFE_DEBUG=1 shows where, and may show records: use it on public data only"
+    )
 
 
 def _complain(text: str) -> None:

@@ -41,6 +41,7 @@ def release(
     from phsafe.counting import Settings
     from phsafe.exact import text
     from phsafe.releasing import default_ledger, release_tables
+    from phsafe.stopping import uninterrupted
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
     loaded = Config.load(config).with_sensitivity(sensitivity)
@@ -50,9 +51,12 @@ def release(
     settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation)
     with console.progress_bar("release") as progress:
         made, book = release_tables(loaded, data, out, ledger_path, settings, options, progress)
-    console.out.print(_summary(made))
-    console.say(f"Released to {out} (id {made.release_id}).")
-    console.say(f"The ledger {book.path} has {text(book.left)} of {text(book.cap)} left.")
+    with uninterrupted():
+        console.out.print(_summary(made))
+        console.say(f"Released to {out} (id {made.release_id}).")
+        now = book.read()
+        console.say(f"The ledger {book.path} has {text(now.left)} of {text(now.cap)} left.")
+        console.say(f"Its head is {now.head}: noted elsewhere, it tells an older copy from this one.")
 
 
 def _summary(made: Release) -> Table:
@@ -84,10 +88,27 @@ def _summary(made: Release) -> Table:
 
 def check(
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release folder.")],
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also check that it was charged to this ledger: finds one put back from an old copy.",
+        ),
+    ] = None,
 ) -> None:
     """Say whether a folder is a whole, untouched release."""
     from phsafe.cli import console
+    from phsafe.errors import PHSafeError
     from phsafe.folder import Release
+    from phsafe.privacy.ledger import Ledger
 
     opened = Release.open(release)
-    console.say(f"{release} is whole and untouched (id {opened.release_id}).")
+    if ledger is not None and opened.release_id not in {
+        entry.release_id for entry in Ledger.open(ledger).entries()
+    }:
+        raise PHSafeError(
+            f"{release}: not charged to {ledger}; expected its id {opened.release_id} there: "
+            "this is another population's ledger, or an older copy of it"
+        )
+    charged = "" if ledger is None else f", and was charged to {ledger}"
+    console.say(f"{release} is whole and untouched (id {opened.release_id}){charged}.")

@@ -1,0 +1,211 @@
+"""Load: many releases on one ledger, one after another and at once, and many people on the page at once.
+
+`python benchmarks/load.py releases [--after-another 200] [--at-once 20]` and
+`python benchmarks/load.py explorer [--users 50] [--seconds 300]`. Each prints its figures and ends with 1 if
+something did not hold: memory that grows, a ledger that `verify` finds fault with, an answer that is not 200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import phsafe
+from phsafe.config import Config
+from phsafe.folder import Release
+from phsafe.privacy.ledger import Ledger
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "tests" / "data" / "small"
+#: Memory may grow by this share of itself between the second tenth of the releases and the last.
+GROWTH = 0.05
+#: Of what a user of the page does, how often.
+CALLS = {"evaluate": 16, "start": 2, "compare": 1, "joint": 1}
+#: Seconds between one user's calls: somebody who types.
+PAUSE = (0.2, 2.0)
+
+
+def main() -> int:
+    """Run one of the two."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = parser.add_subparsers(required=True)
+    one = kinds.add_parser("releases")
+    one.add_argument("--after-another", type=int, default=200)
+    one.add_argument("--at-once", type=int, default=20)
+    one.set_defaults(run=lambda a: releases(a.after_another, a.at_once))
+    two = kinds.add_parser("explorer")
+    two.add_argument("--users", type=int, default=50)
+    two.add_argument("--seconds", type=float, default=300)
+    two.set_defaults(run=lambda a: explorer(a.users, a.seconds))
+    arguments = parser.parse_args()
+    return int(not arguments.run(arguments))
+
+
+# --- releases -----------------------------------------------------------------------------------------------------
+
+
+def releases(after_another: int, at_once: int) -> bool:
+    """Releases of a small config: in this process one after another, then in processes of their own at once."""
+    config = Config.load(_two_states())
+    with tempfile.TemporaryDirectory(prefix="load-") as name:
+        folder = Path(name)
+        # Room for all of them and not for one more.
+        book = Ledger.create(folder / "ledger", (after_another + at_once) * Fraction(config.total))
+        file = folder / "config.json"
+        file.write_text(json.dumps(_two_states()))
+        memory, times = [], []
+        for i in range(after_another):
+            start = time.perf_counter()
+            phsafe.release(config, DATA, folder / f"one{i}", ledger=book.path, skip_validation=True)
+            times.append(time.perf_counter() - start)
+            memory.append(_resident())
+        grown = _growth(memory)
+        series = ", ".join(f"{memory[i * (len(memory) - 1) // 10] / 2**20:.0f}" for i in range(11))
+        print(
+            f"{after_another} releases one after another: median {statistics.median(times):.2f} s, ", end=""
+        )
+        print(
+            f"slowest {max(times):.2f} s; memory in MB from first to last: {series} ({grown:+.1%})",
+            flush=True,
+        )
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "phsafe", "release", file, DATA]
+        ends = ["--ledger", book.path, "--skip-validation"]
+        running = [
+            subprocess.Popen(
+                [*command, folder / f"at-once{i}", *ends], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            for i in range(at_once)
+        ]
+        codes = [process.communicate() and process.returncode for process in running]
+        print(f"{at_once} at once: {codes.count(0)} done in {time.perf_counter() - start:.0f} s", flush=True)
+        charged = {entry.release_id for entry in book.entries()}
+        made = {Release.open(path).release_id for path in folder.iterdir() if path.is_dir()}
+        found = book.verify()
+        print(
+            f"ledger verify: {found or 'whole and untouched'}, {len(charged)} charges, {len(made)} whole releases, ",
+            end="",
+        )
+        print(f"{book.left} left of {float(book.cap):.4f}")
+        whole = charged == made and len(made) == after_another + at_once and book.left == 0
+        return whole and not found and grown <= GROWTH and not any(codes)
+
+
+def _two_states() -> dict[str, object]:
+    document = json.loads((ROOT / "examples" / "us.json").read_text())
+    budgets = {
+        name: {
+            key: budget if name in ("PH1_denom", "PH3") and key == "state_*" else 0
+            for key, budget in levels.items()
+        }
+        for name, levels in document["privacy_budget"].items()
+    }
+    return document | {"state_filter": ["44", "56"], "privacy_budget": budgets}
+
+
+def _growth(memory: list[int]) -> float:
+    """How much the last tenth holds above the second, after which everything has been loaded."""
+    tenth = max(1, len(memory) // 10)
+    first, last = (
+        statistics.median(part) for part in (memory[tenth : 2 * tenth] or memory[:1], memory[-tenth:])
+    )
+    return last / first - 1
+
+
+def _resident() -> int:
+    line = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")
+    )
+    return int(line.split()[1]) * 1024
+
+
+# --- the explorer -------------------------------------------------------------------------------------------------
+
+
+def explorer(users: int, seconds: float) -> bool:
+    """Users that open the page and then type: budgets, comparisons, the joint estimate. Slowest answers first."""
+    command = [sys.executable, "-m", "phsafe", "explore", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        address, token = server.stdout.readline().strip().split("/#token=")
+        before = _resident(server.pid)
+        answers = asyncio.run(_crowd(int(address.rpartition(":")[2]), token, users, seconds))
+        after = _resident(server.pid)
+        server.terminate()
+    times = sorted(answer[1] for answer in answers)
+    wrong = [answer for answer in answers if answer[2] != 200]
+    at = lambda share: 1000 * times[min(len(times) - 1, int(share * len(times)))]  # noqa: E731
+    print(
+        f"{users} users for {seconds:.0f} s: {len(answers)} answers, {len(wrong)} that were not 200; ", end=""
+    )
+    print(
+        f"median {at(0.5):.0f} ms, 95 % {at(0.95):.0f} ms, 99 % {at(0.99):.0f} ms, slowest {at(1):.0f} ms; ",
+        end="",
+    )
+    print(f"memory of the server {before / 2**20:.0f} → {after / 2**20:.0f} MB")
+    for call in CALLS:
+        of = sorted(1000 * answer[1] for answer in answers if answer[0] == call)
+        if of:
+            print(
+                f"  {call}: {len(of)} answers, median {statistics.median(of):.0f} ms, slowest {of[-1]:.0f} ms"
+            )
+    return bool(answers) and not wrong
+
+
+async def _crowd(port: int, token: str, users: int, seconds: float) -> list[tuple[str, float, int]]:
+    status, start = await _ask(port, token, "start", {})
+    assert status == 200, status
+    scenario = json.loads(start)["scenarios"][0]
+    end = time.monotonic() + seconds
+    answers: list[tuple[str, float, int]] = []
+    await asyncio.gather(
+        *(_user(port, token, scenario, end, random.Random(i), answers) for i in range(users))
+    )
+    return answers
+
+
+async def _user(
+    port: int,
+    token: str,
+    scenario: dict[str, object],
+    end: float,
+    chance: random.Random,
+    answers: list[tuple[str, float, int]],
+) -> None:
+    while time.monotonic() < end:
+        await asyncio.sleep(chance.uniform(*PAUSE))
+        call = chance.choices(list(CALLS), list(CALLS.values()))[0]
+        typed = json.loads(json.dumps(scenario))
+        typed["budgets"]["PH3"]["state_*"] = f"{chance.uniform(0.001, 0.9):.6f}"
+        body = {"scenario": typed, "scenarios": [typed, scenario]}
+        begun = time.perf_counter()
+        status, _ = await _ask(port, token, call, body)
+        answers.append((call, time.perf_counter() - begun, status))
+
+
+async def _ask(port: int, token: str, call: str, body: dict[str, object]) -> tuple[int, bytes]:
+    """One call over a connection of its own."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    content = json.dumps(body).encode()
+    head = f"POST /api/{call} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nx-phsafe-token: {token}\r\n"
+    writer.write(f"{head}Content-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode() + content)
+    await writer.drain()
+    answer = await reader.read()
+    writer.close()
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), rest
+
+
+if __name__ == "__main__":
+    sys.exit(main())
