@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from phsafe import grid
+from phsafe import exact, grid
 from phsafe.errors import PHSafeError
 from phsafe.files import table_path
-from phsafe.folder import MANIFEST, Release, hash_file, statement
+from phsafe.folder import MANIFEST, Release, hash_file, manifest_of
 from phsafe.privacy.accountant import NoiseOf, noise_by_level, plan
 from phsafe.spec import Derived, Tabulation
 
 #: Variances are printed as shortest floats; both sides compute the same one, and a sum may differ in the last bit.
 RELATIVE = 1e-12
+ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def problems(release: Release) -> list[str]:
@@ -44,15 +49,19 @@ def _file_problems(release: Release) -> Iterator[str]:
 
 
 def _manifest_problems(release: Release) -> Iterator[str]:
-    account = plan(release.config)
-    stated = release.manifest.get("privacy")
-    if not isinstance(stated, dict):
+    """What the manifest says that its config does not give. Versions and the random id are its own word."""
+    given = release.manifest
+    expected = _read_back(manifest_of(release.config, plan(release.config), release.release_id, {}, {}))
+    if not isinstance(given.get("privacy"), dict):
         yield "the manifest has no privacy statement"
-        return
-    for name, value in statement(account, release.config).items():
-        given = stated.get(name)
-        if given != value and not (isinstance(value, float) and _close(given, value)):
-            yield f"the privacy statement's {name} is not what the config gives"
+    else:
+        for name, value in expected["privacy"].items():
+            if not _same(given["privacy"].get(name), value):
+                yield f"the privacy statement's {name} is not what the config gives"
+    if not _same(given.get("levels"), expected["levels"]):
+        yield "the manifest's levels are not what the config gives"
+    if set(given) != set(expected) or not ID.fullmatch(release.release_id):
+        yield "the manifest does not hold exactly what a release's does"
 
 
 def _table_problems(release: Release) -> Iterator[str]:
@@ -84,6 +93,21 @@ def _rows_problems(
     variance, right = frame["VARIANCE"], expected["VARIANCE"]
     if variance.null_count() or not ((variance - right).abs() <= RELATIVE * right).all():
         yield f"{file}: VARIANCE is not what the config gives"
+
+
+def _read_back(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest as it reads when it was written."""
+    document: dict[str, Any] = json.loads(exact.dumps(manifest), parse_float=Decimal)
+    return document
+
+
+def _same(given: object, right: object) -> bool:
+    """Whether two documents are equal, up to the last bits of computed numbers."""
+    if isinstance(right, dict) and isinstance(given, dict):
+        return set(given) == set(right) and all(_same(given[name], value) for name, value in right.items())
+    if isinstance(right, list) and isinstance(given, list):
+        return len(given) == len(right) and all(map(_same, given, right))
+    return given == right or (isinstance(right, Decimal) and _close(given, float(right)))
 
 
 def _close(given: object, value: float) -> bool:

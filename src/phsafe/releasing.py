@@ -37,8 +37,9 @@ from phsafe.source import DataSource, check_readable
 from phsafe.source.fingerprint import fingerprint_chunks
 from phsafe.stopping import uninterrupted
 
-#: Bytes that a row of a release takes at most, twice over.
+#: Bytes that a row of a release takes at most, twice over; and the rest, with blocks that files don't fill.
 ROW_BYTES = 200
+OTHER_BYTES = 100_000
 #: Parts of a release whose versions are worth knowing when somebody reproduces it.
 PARTS = ("phsafe", "opendp")
 
@@ -120,15 +121,16 @@ def _reserve(config: Config, out: Path, folder: Path) -> Path:
     rows = sum(
         len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels
     )
+    size = rows * ROW_BYTES + OTHER_BYTES
     reserve = folder / "reserve"
     try:
         with reserve.open("wb") as stream:
-            stream.write(bytes(rows * ROW_BYTES))
+            stream.write(bytes(size))
             stream.flush()
             os.fsync(stream.fileno())
     except OSError as error:
         raise OutputError(
-            f"{out}: expected room for {rows * ROW_BYTES} bytes on that disk, got none: "
+            f"{out}: expected room for {size} bytes on that disk, got none: "
             f"{error.strerror}; free some. Nothing was charged"
         ) from None
     return reserve

@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import cached_property
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
@@ -85,16 +84,17 @@ class Place:
         self.config.write_text(json.dumps(_document()))
         self._logs = root / "logs"
         self._logs.mkdir()
+        self.book = Ledger.create(self.ledger, CAP)
 
     @property
     def ledger(self) -> Path:
         """The ledger's file."""
         return self.ledger_folder / "population.ledger"
 
-    @cached_property
-    def book(self) -> Ledger:
-        """The ledger, made when first asked for."""
-        return Ledger.create(self.ledger, CAP)
+    def forget_ledger(self) -> None:
+        """Take the ledger and its key away: the next release makes its own."""
+        for file in self.ledger_folder.iterdir():
+            file.unlink()
 
     def out(self, name: str = "out") -> Path:
         """An output's name."""

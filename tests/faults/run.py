@@ -83,8 +83,8 @@ def bench(
             except AbsentError as reason:
                 why = str(reason)
                 break
-            except AssertionError as error:
-                endings, problems = [], [f"{error}"]
+            except Exception as error:
+                endings, problems = [], [f"{type(error).__name__}: {error}"]
             tries += 1
             ended.update(_word(ending.code) for ending in endings)
             failures += bool(problems)

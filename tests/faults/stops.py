@@ -15,7 +15,6 @@ from place import Ending, Place
 
 
 def _signalled(number: int, place: Place, chance: random.Random, times: int = 1) -> list[Ending]:
-    place.book.read()
     running = place.start(place.release())
     time.sleep(chance.uniform(0.0, 1.1) * place.usual)
     for _ in range(times):
@@ -54,6 +53,7 @@ def killed_when_charged(place: Place, chance: random.Random) -> list[Ending]:
 
 @fault("kill -9 of the first release while it makes the ledger")
 def killed_making_the_ledger(place: Place, chance: random.Random) -> list[Ending]:
+    place.forget_ledger()
     running = place.start(place.release())
     while running.alive and not any(place.ledger_folder.iterdir()):
         time.sleep(0.0005)
@@ -61,8 +61,7 @@ def killed_making_the_ledger(place: Place, chance: random.Random) -> list[Ending
     running.signal(signal.SIGKILL)
     ending = running.end()
     if place.ledger.exists():  # Its cap is one release; the next run needs another.
-        for file in place.ledger_folder.iterdir():
-            file.unlink()
+        place.forget_ledger()
     return [ending]
 
 

@@ -24,7 +24,9 @@ def main() -> None:
         _complain(f"stopped: {stop}" if str(stop) else "stopped")
     except MemoryError:
         _complain("error: there is not enough memory; give the program more, or name a lower --memory-limit")
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # Rust's panics are no `Exception`.
         if isinstance(error, OSError):
             # Python would complain again when it closes standard output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -54,7 +56,7 @@ def _run() -> None:
             sys.stdout.flush()  # Here, where a disk that is full can still be put in words.
 
 
-def _complain_of(error: Exception) -> None:
+def _complain_of(error: BaseException) -> None:
     """Name a fault. An exception's text may quote a record, so only its kind is shown."""
     if isinstance(error, BrokenPipeError):
         return  # Whoever left a pipe has seen enough.

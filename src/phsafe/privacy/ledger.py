@@ -105,6 +105,7 @@ class Ledger:
             except LedgerError:
                 if not os.path.lexists(path):
                     raise
+        ledger_file.sweep(path)
         return cls.open(path), False
 
     def charge(

@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -40,8 +40,7 @@ def key_path(path: Path) -> Path:
 def publish(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a file under a temporary name with mode 0600, fill it, and give it its name if that is free.
 
-    A link either takes the name or fails, so of two processes one wins, and nobody sees half a file. The winner
-    removes what others, the dead and the late, have begun: none of it can get the name any more.
+    A link either takes the name or fails, so of two processes one wins, and nobody sees half a file.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
@@ -64,6 +63,11 @@ def publish(path: Path, fill: Callable[[Path], None]) -> None:
         if isinstance(error, LedgerError):
             raise
         raise LedgerError(f"{path}: can't make the file: {error.strerror}") from None
+    sweep(path)
+
+
+def sweep(path: Path) -> None:
+    """Remove what others, the dead and the late, have begun for a name that is taken: none of it can get it."""
     for begun in unfinished(path):
         begun.unlink(missing_ok=True)
 
@@ -194,10 +198,7 @@ def _only_name(path: Path, status: os.stat_result) -> os.stat_result:
     """Take away the temporary name that a process killed at the end of `publish` left behind."""
     if status.st_nlink == 1:
         return status
-    for begun in unfinished(path):
-        with suppress(FileNotFoundError):
-            if begun.lstat().st_ino == status.st_ino:
-                begun.unlink()
+    sweep(path)
     return path.lstat()
 
 
