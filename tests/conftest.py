@@ -6,6 +6,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -165,6 +166,18 @@ def site(tmp_path_factory) -> Path:
             log.write_text(done.stdout if done.returncode else "")
     assert log.read_text() == ""
     return out
+
+
+@pytest.fixture
+def heard():
+    """Signals as a terminal gives them: what starts in the background, or under nohup, is born deaf to some."""
+    signals = {
+        signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL,
+    }  # fmt: skip
+    before = {number: signal.signal(number, handler) for number, handler in signals.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

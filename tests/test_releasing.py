@@ -194,7 +194,7 @@ def test_any_fault_after_the_charge_says_so_without_its_text(us, small, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_who_stops_a_release_after_its_charge_gets_it_whole(pr_document, small, tmp_path, number):
+def test_who_stops_a_release_after_its_charge_gets_it_whole(heard, pr_document, small, tmp_path, number):
     """What was paid for is not thrown away: noise is drawn, the folder written, and then the signal heard."""
 
     def stop_at(stage: str, _: float) -> None:
@@ -208,7 +208,7 @@ def test_who_stops_a_release_after_its_charge_gets_it_whole(pr_document, small, 
 
 
 @pytest.mark.parametrize("stage", ["counting", "charging the ledger"])
-def test_who_stops_a_release_before_its_charge_pays_nothing(pr_document, small, tmp_path, stage):
+def test_who_stops_a_release_before_its_charge_pays_nothing(heard, pr_document, small, tmp_path, stage):
     def stop_at(now: str, _: float) -> None:
         if now == stage:
             signal.raise_signal(signal.SIGINT)

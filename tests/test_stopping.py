@@ -9,7 +9,7 @@ from phsafe.stopping import SIGNALS, stoppable, uninterrupted
 
 
 @pytest.fixture(autouse=True)
-def handlers():
+def handlers(heard):
     before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     assert {number: signal.getsignal(number) for number in SIGNALS} == before, "all are given back"

@@ -249,7 +249,7 @@ def test_a_second_name_is_refused(filled):
     assert filled.verify() == []
 
 
-def test_waiting_for_a_ledger_can_be_stopped(filled):
+def test_waiting_for_a_ledger_can_be_stopped(heard, filled):
     """SQLite's own waiting would not hear a signal for half a minute."""
     holder = sqlite3.connect(filled.path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
