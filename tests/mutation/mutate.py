@@ -3,8 +3,10 @@
     python tests/mutation/mutate.py privacy.sensitivity tabulation.truncation > survivors.txt
 
 Works on a copy of the last commit. Each mutant differs from the code in one operator, comparison, condition or number,
-or lacks one call; a child process with everything but phsafe imported loads the mutant and runs the tests of its
-module, up to the first failure. A mutant that hangs is killed, and counts as noticed.
+or lacks one call. The tests of a module are collected once; for each mutant a forked child puts the mutant's code into
+the functions and constants that are there, and runs them up to the first failure. A mutant that uses ten times the
+processor time of the whole run without change hangs, and counts as noticed. Tests that start a program of their own
+meet the code without change, so they notice nothing here.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import importlib
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS = "tests/privacy_attacks"
@@ -57,19 +63,6 @@ TESTS = {
     "privacy.ledger_chain": LEDGER,
     "releasing": RELEASING,
 }
-#: What phsafe imports, loaded once.
-PARTS = (
-    "numpy",
-    "polars",
-    "pyarrow",
-    "ibis",
-    "duckdb",
-    "scipy.stats",
-    "rich",
-    "opendp.prelude",
-    "dp_accounting",
-)
-TIMEOUT = 300
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -145,85 +138,141 @@ def _is_text(node: ast.BinOp) -> bool:
                for side in (node.left, node.right))  # fmt: skip
 
 
-def survives(copy_of: Path, module: str, text: str, tests: list[str]) -> bool:
-    """Whether all tests pass with the mutant in place of the module."""
-    pid = os.fork()
-    if pid == 0:
-        _child(copy_of, module, text, tests)
-    end = time.monotonic() + TIMEOUT
-    while time.monotonic() < end:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status) == 0
-        time.sleep(0.05)
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-    return False
+class Mutation:
+    """A pytest plugin: in place of one run of the tests, a run in a child for every mutant of a module."""
+
+    def __init__(self, module: ModuleType, every: int) -> None:
+        self.module, self.every = module, every
+        self.source = Path(module.__file__).read_text()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Fork for each mutant; a child goes on to the tests, the parent never does."""
+        limit = self._run(self.source, None)
+        if limit is None:
+            return None
+        if limit < 0:
+            say("the tests fail without any change")
+            return True
+        killed = total = 0
+        for number, (line, what, text) in enumerate(mutants(self.source)):
+            if number % self.every:
+                continue
+            used = self._run(text, 10 * limit + 10)
+            if used is None:
+                return None
+            total += 1
+            killed += used < 0
+            if used >= 0:
+                shown = self.source.splitlines()[line - 1].strip() if line else ""
+                say(f"survived: line {line}: {what}: {shown}")
+        say(f"{self.module.__name__}: {killed} of {total} killed")
+        return True
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """A child ends here, without the parent's clean-up."""
+        if os.getpid() != PARENT:
+            os._exit(int(exitstatus))
+
+    def _run(self, text: str, limit: int | None) -> int | None:
+        """Processor seconds of a run that passes, −1 for one that fails; None in the child, which is to run."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        pid = os.fork()
+        if pid == 0:
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            try:
+                put_in(self.module, text)
+            except BaseException:
+                os._exit(3)
+            return None
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return int(after.ru_utime - before.ru_utime) if status == 0 else -1
 
 
-def _child(copy_of: Path, module: str, text: str, tests: list[str]) -> None:
-    code = 3
+def put_in(module: ModuleType, text: str) -> None:
+    """Give a module's functions and constants the code and values that they have in another text of it."""
+    other = ModuleType(module.__name__)
+    other.__file__ = module.__file__
+    # Dataclasses look their module up by name.
+    sys.modules[module.__name__] = other
     try:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        path = copy_of / "src" / "phsafe" / Path(*module.split(".")).with_suffix(".py")
-        path.write_text(text)
-        import pytest
-
-        # Most mutants fall to the first tests, which are quick; the others are not even collected then.
-        files = [test for test in tests if not test.startswith("--")]
-        options = ["-x", "-q", "-p", "no:cacheprovider", *(test for test in tests if test.startswith("--"))]
-        for part in (files[:1], files[1:]):
-            code = pytest.main([*options, *part]) if part else code
-            if code:
-                break
+        exec(compile(text, str(module.__file__), "exec"), other.__dict__)  # noqa: S102
     finally:
-        os._exit(int(code))
+        sys.modules[module.__name__] = module
+    _put_in(vars(module), vars(other), module)
+
+
+def _put_in(old: dict[str, object], new: dict[str, object], module: ModuleType) -> None:
+    for name, value in list(old.items()):
+        if name not in new or name.startswith("__") and name.endswith("__") and not callable(value):
+            continue
+        was, now = _function(value), _function(new[name])
+        if was is not None and now is not None:
+            if was.__module__ == module.__name__:
+                was.__code__, was.__defaults__, was.__kwdefaults__ = (
+                    now.__code__,
+                    now.__defaults__,
+                    now.__kwdefaults__,
+                )
+        elif isinstance(value, type):
+            if value.__module__ == module.__name__:
+                _put_in(dict(vars(value)), dict(vars(new[name])), module)
+        elif not isinstance(value, ModuleType) and old is vars(module) and value != new[name]:
+            for place in list(sys.modules.values()):
+                if getattr(place, "__dict__", {}).get(name) is value:
+                    setattr(place, name, new[name])
+
+
+def _function(value: object) -> FunctionType | None:
+    """The plain function in a method, a property or a wrapper."""
+    for inside in ("fget", "__func__", "__wrapped__"):
+        value = getattr(value, inside, None) or value
+    return value if isinstance(value, FunctionType) else None
+
+
+def say(line: str) -> None:
+    """Past pytest's capture."""
+    os.write(OUT, f"{line}\n".encode())
+
+
+PARENT, OUT = os.getpid(), os.dup(1)
 
 
 def main() -> None:
     """Mutate the named modules and print what survives."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("modules", nargs="+", help="names below phsafe, as privacy.sensitivity")
     parser.add_argument("--every", type=int, default=1, help="try every n-th mutant only")
     parser.add_argument("--commit", default="HEAD", help="the commit to work on")
     given = parser.parse_args()
+    if len(given.modules) > 1:
+        for module in given.modules:
+            subprocess.run(
+                [sys.executable, __file__, module, f"--every={given.every}", f"--commit={given.commit}"],
+                check=True,
+            )
+        return
+    (module,) = given.modules
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
         archive = subprocess.run(
             ["git", "-C", str(ROOT), "archive", given.commit], check=True, capture_output=True
         )
         subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-        os.chdir(place)
-        sys.path.insert(0, str(place / "src"))
-        sys.dont_write_bytecode = True
-        for name in (*PARTS, "pytest"):
-            __import__(name)
-        for module in given.modules:
-            _module(place, module, given.every)
-
-
-def _module(place: Path, module: str, every: int) -> None:
-    path = place / "src" / "phsafe" / Path(*module.split(".")).with_suffix(".py")
-    source = path.read_text()
-    tests = TESTS.get(module, COUNTING)
-    print(f"## {module}: {' '.join(tests)}", flush=True)  # noqa: T201
-    if not survives(place, module, source, tests):
-        print("the tests fail without any change", flush=True)  # noqa: T201
-        return
-    killed = total = 0
-    for number, (line, what, text) in enumerate(mutants(source)):
-        if number % every:
-            continue
-        total += 1
-        alive = survives(place, module, text, tests)
-        killed += not alive
-        if alive:
-            shown = source.splitlines()[line - 1].strip() if line else ""
-            print(f"survived: line {line}: {what}: {shown}", flush=True)  # noqa: T201
-    path.write_text(source)
-    print(f"{module}: {killed} of {total} killed", flush=True)  # noqa: T201
+        os.chdir(folder)
+        sys.path.insert(0, str(Path(folder) / "src"))
+        os.environ["PYTHONPATH"] = sys.path[0]
+        tests = TESTS.get(module, COUNTING)
+        say(f"## {module}: {' '.join(tests)}")
+        plugin = Mutation(importlib.import_module(f"phsafe.{module}"), given.every)
+        assert str(plugin.module.__file__).startswith(folder)
+        pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests], plugins=[plugin])
 
 
 if __name__ == "__main__":
