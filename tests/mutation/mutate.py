@@ -201,7 +201,7 @@ def put_in(module: ModuleType, text: str) -> None:
     # Dataclasses look their module up by name.
     sys.modules[module.__name__] = other
     try:
-        exec(compile(text, str(module.__file__), "exec"), other.__dict__)  # noqa: S102
+        exec(compile(text, str(module.__file__), "exec"), other.__dict__)
     finally:
         sys.modules[module.__name__] = module
     _put_in(vars(module), vars(other), module)
@@ -209,7 +209,7 @@ def put_in(module: ModuleType, text: str) -> None:
 
 def _put_in(old: dict[str, object], new: dict[str, object], module: ModuleType) -> None:
     for name, value in list(old.items()):
-        if name not in new or name.startswith("__") and name.endswith("__") and not callable(value):
+        if name not in new or (name.startswith("__") and name.endswith("__") and not callable(value)):
             continue
         was, now = _function(value), _function(new[name])
         if was is not None and now is not None:
@@ -272,7 +272,7 @@ def main() -> None:
         say(f"## {module}: {' '.join(tests)}")
         plugin = Mutation(importlib.import_module(f"phsafe.{module}"), given.every)
         assert str(plugin.module.__file__).startswith(folder)
-        pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests], plugins=[plugin])
+        pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:terminal", *tests], plugins=[plugin])
 
 
 if __name__ == "__main__":

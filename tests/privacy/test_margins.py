@@ -35,6 +35,14 @@ def test_gaussian_quantile_is_the_smallest_that_covers(variance):
     assert m == 0 or _within(m - 1, variance) < 0.9 + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("sigma", "m"), [(0.3**0.5, 1), (49.9, 82), (50.1, 82), (50.156445, 82), (50.1566, 83), (121.6, 200)]
+)
+def test_quantiles_where_a_rounded_normal_one_may_be_off(sigma, m):
+    assert gaussian_quantile(sigma**2) == m
+    assert _within(m, sigma**2) >= 0.9 > _within(m - 1, sigma**2)
+
+
 def test_huge_noise_has_a_quantile():
     assert gaussian_quantile(1e24) == pytest.approx(1.6448536e12)
 
@@ -65,3 +73,10 @@ def test_geometric_noise(scale):
 )  # fmt: skip
 def test_targets_give_every_budget_of_the_papers_table(target, k, rho):
     assert rho_for_moe(Fraction(target), Fraction(k)) == Decimal(rho)
+
+
+def test_a_target_is_met_by_the_next_place_where_rounding_misses_it():
+    # As good as no budget at all: rounded it is 0, which meets nothing.
+    assert rho_for_moe(Fraction(10**9), Fraction(2)) == Decimal("0.000001")
+    # Rounded, the margin is 1645 exactly: one too many.
+    assert rho_for_moe(Fraction(1644), Fraction(2)) == Decimal("0.000003")

@@ -43,9 +43,8 @@ def gaussian_quantile(variance: Fraction | float) -> int:
         return math.ceil(_NORMAL_90 * sigma)
     if sigma < _SMOOTH:
         return _summed_quantile(sigma)
-    m = round(_NORMAL_90 * sigma)
-    while _probability(m, sigma) < COVERAGE:
-        m += 1
+    # Never too small: the whole numbers up to m stand for the line up to m + ½.
+    m = math.ceil(_NORMAL_90 * sigma)
     while _probability(m - 1, sigma) >= COVERAGE:
         m -= 1
     return m
