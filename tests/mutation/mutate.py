@@ -61,6 +61,7 @@ TESTS = {
     "privacy.ledger_file": LEDGER,
     "privacy.ledger": LEDGER,
     "privacy.ledger_chain": LEDGER,
+    "privacy.ledger_entries": LEDGER,
     "releasing": RELEASING,
 }
 COMPARISONS = {
