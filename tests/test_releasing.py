@@ -157,6 +157,16 @@ def test_the_ledger_beside_the_data_is_the_default(us, small, tmp_path):
         phsafe.release(us, frames, tmp_path / "frames")
 
 
+def test_nothing_to_release_and_no_place_for_a_ledger(us_document, small, tmp_path):
+    budgets = us_document["privacy_budget"]
+    us_document["privacy_budget"] = {name: dict.fromkeys(levels, 0) for name, levels in budgets.items()}
+    with pytest.raises(PHSafeError, match="every budget of the config is 0"):
+        release(us_document, small, tmp_path)
+    with pytest.raises(PHSafeError, match="name a file for it with --ledger"):
+        releasing.default_ledger("hdfs://cluster/people")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_bad_input_is_not_charged(us, small, tmp_path, small_frames):
     broken = small_frames | {"units": pl.concat([small_frames["units"], small_frames["units"].head(1)])}
     with pytest.raises(PHSafeError, match="did not pass validation"):

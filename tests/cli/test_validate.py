@@ -8,7 +8,9 @@ import shutil
 import polars as pl
 import pytest
 
+from phsafe.errors import OutputError
 from phsafe.schema import LAYOUTS
+from phsafe.validation.report import write_examples
 
 MARKER = "Q7Z"
 KEY = 777_123_457
@@ -60,6 +62,8 @@ def test_keys_of_offenders_go_to_a_file_for_the_owner_only(phsafe_command, us, d
     again = phsafe_command("validate", us, damaged, "--examples", file)
     assert again.code == 1
     assert "doesn't exist yet" in again.err
+    with pytest.raises(OutputError, match="can't write the keys of offenders: No such file"):
+        write_examples(tmp_path / "nowhere" / "keys.csv", [])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)

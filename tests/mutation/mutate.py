@@ -180,9 +180,6 @@ class Mutation:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         pid = os.fork()
         if pid == 0:
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 1)
-            os.dup2(quiet, 2)
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             try:
@@ -273,7 +270,10 @@ def main() -> None:
         say(f"## {module}: {' '.join(tests)}")
         plugin = Mutation(importlib.import_module(f"phsafe.{module}"), given.every)
         assert str(plugin.module.__file__).startswith(folder)
-        pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:terminal", *tests], plugins=[plugin])
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests], plugins=[plugin])
 
 
 if __name__ == "__main__":

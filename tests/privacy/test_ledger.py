@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import pytest
 
-from phsafe.privacy import ledger_file
+from phsafe.privacy import ledger, ledger_chain, ledger_file
 from phsafe.privacy.accountant import Loss
 from phsafe.privacy.ledger import Ledger, LedgerError
 
@@ -120,6 +120,68 @@ def test_a_cap_must_be_above_zero(path, cap):
     with pytest.raises(LedgerError, match="above 0"):
         Ledger.create(path, cap)
     assert not path.exists()
+
+
+def test_a_definition_must_be_known(path):
+    with pytest.raises(
+        LedgerError, match="expected one of zcdp, puredp as privacy definition, got 'laplace'"
+    ):
+        Ledger.create(path, 1, "laplace")
+    assert Ledger.create(path, 1, "puredp").definition == "puredp"
+
+
+def test_names_that_no_disk_takes(tmp_path):
+    for call in (Ledger.open, lambda p: Ledger.open_or_create(p, 1)):
+        with pytest.raises(LedgerError, match="File name too long"):
+            call(tmp_path / ("x" * 300))
+    with pytest.raises(LedgerError, match="can't read the ledger's key: File name too long"):
+        ledger_file.load_key(tmp_path / ("x" * 253))
+    with pytest.raises(LedgerError, match="no folder"):
+        Ledger.open_or_create(tmp_path / "nowhere" / "ledger", 1)
+    with pytest.raises(LedgerError, match="can't make the file"):
+        ledger_file.load_or_make_key(tmp_path / "nowhere" / "ledger")
+    assert ledger_file.unfinished(tmp_path / "nowhere" / "ledger") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_goes_wrong_while_a_file_is_made_leaves_nothing(path):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    def refused(_):
+        raise LedgerError("no")
+
+    with pytest.raises(LedgerError, match="can't make the file: No space left on device"):
+        ledger_file.publish(path, full)
+    with pytest.raises(LedgerError, match=r"^no$"):
+        ledger_file.publish(path, refused)
+    assert list(path.parent.iterdir()) == []
+    with pytest.raises(LedgerError, match="never replaced"):
+        ledger_file.publish(path, lambda _: path.write_text("somebody else's"))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_text() == "somebody else's"
+
+
+def test_who_comes_second_gets_what_is_there(path, monkeypatch):
+    """Another process makes the ledger, or its key, between the look and the making."""
+    create, publish = Ledger.create, ledger_file.publish
+
+    def late(path, cap, definition):
+        create(path, Decimal(1))
+        return create(path, cap, definition)
+
+    monkeypatch.setattr(Ledger, "create", late)
+    found, made = Ledger.open_or_create(path, Decimal(100))
+    assert (found.cap, made) == (1, False)
+    key = ledger_file.load_key(path)
+    ledger_file.key_path(path).unlink()
+
+    def too_late(place, fill):
+        publish(place, lambda file: file.write_text(key.hex()))
+        publish(place, fill)
+
+    monkeypatch.setattr(ledger_file, "publish", too_late)
+    assert ledger_file.load_or_make_key(path) == key
 
 
 def test_odd_files_are_refused_in_one_sentence(tmp_path):
@@ -247,6 +309,46 @@ def test_a_second_name_is_refused(filled):
         filled.charge(THIRD, "r", {})
     filled.path.with_name("copy").unlink()
     assert filled.verify() == []
+
+
+def test_what_is_begun_elsewhere_is_left_alone(filled):
+    """A file under a temporary name that is not this ledger's second name stays; the second name is refused."""
+    begun = filled.path.with_name(f".{filled.path.name}.{'0' * 16}.new")
+    begun.touch()
+    filled.path.with_name("other").hardlink_to(filled.path)
+    with pytest.raises(LedgerError, match="another hard link"):
+        filled.read()
+    assert begun.exists()
+
+
+def test_a_transaction_that_is_over_is_not_rolled_back(filled):
+    with ledger_file.connection(filled.path) as database:
+        with pytest.raises(KeyError), ledger_file.transaction(database, "DEFERRED"):
+            database.execute("COMMIT")
+            raise KeyError
+        assert not database.in_transaction
+
+
+def test_a_ledger_made_by_other_hands_with_the_right_key_is_still_read_with_care(filled, monkeypatch):
+    """More charged than the cap, and a format of the future."""
+    key = ledger_file.load_key(filled.path)
+    with ledger_file.connection(filled.path) as database, ledger_file.transaction(database, "IMMEDIATE"):
+        last = ledger_chain.rows(database)[-1]
+        body = {"time": "", "release_id": "x", "unbounded": "5", "bounded": "10", "details": {}}
+        ledger_chain.append(database, key, last, body | {"fingerprint": None, "version": ""})
+    assert filled.verify() == ["more was charged than the cap allows"]
+    monkeypatch.setattr(ledger, "FORMAT", 2)
+    later = Ledger.create(filled.path.with_name("later"), 1)
+    with pytest.raises(LedgerError, match="expected format 1; another version of PHSafe may know it"):
+        later.read()
+
+
+def test_a_program_that_was_not_installed_has_no_version(monkeypatch):
+    def missing(name):
+        raise ledger.PackageNotFoundError(name)
+
+    monkeypatch.setattr(ledger, "version", missing)
+    assert ledger.program_version() == "unknown"
 
 
 def test_waiting_for_a_ledger_can_be_stopped(heard, filled):

@@ -324,3 +324,12 @@ def test_a_full_us_run_draws_its_noise_quickly():
     total = sum(len(session.measure(m)) for m in US.measurements())
     assert total == 10_608
     assert time.perf_counter() - start < 5, "about 0.3 s; five leaves room for a busy machine"
+
+
+def test_a_map_that_is_not_the_one_we_know_stops_everything():
+    with pytest.raises(MechanismError, match="does not accept the expected noise; nothing was measured"):
+        mechanism._smallest(1.0, lambda scale: False)
+    assert mechanism._smallest(1.0, lambda scale: scale >= 1.0) == 1.0
+    up, down = math.nextafter(1.0, math.inf), math.nextafter(1.0, 0.0)
+    assert mechanism._smallest(1.0, lambda scale: scale >= up) == up
+    assert mechanism._smallest(1.0, lambda scale: scale >= down) == down
