@@ -251,11 +251,11 @@ def main() -> None:
     parser.add_argument("--commit", default="HEAD", help="the commit to work on")
     given = parser.parse_args()
     if len(given.modules) > 1:
+        git = ["git", "-C", str(ROOT), "rev-parse", given.commit]
+        commit = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
         for module in given.modules:
-            subprocess.run(
-                [sys.executable, __file__, module, f"--every={given.every}", f"--commit={given.commit}"],
-                check=True,
-            )
+            one = [sys.executable, __file__, module, f"--every={given.every}", f"--commit={commit}"]
+            subprocess.run(one, check=True)
         return
     (module,) = given.modules
     with tempfile.TemporaryDirectory() as folder:
