@@ -29,7 +29,7 @@ def name_of(level: Level) -> str:
     if level.iteration_level.is_total:
         who = "everyone"
     else:
-        who = f"{codes[0]}–{codes[-1]}" if len(codes) > 2 else " and ".join(codes)
+        who = f"{codes[0]} to {codes[-1]}" if len(codes) > 2 else " and ".join(codes)
     return f"{level.geography.label}, {who}"
 
 
