@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from phsafe.errors import OutputError
@@ -19,9 +20,13 @@ def check_absent(path: Path) -> None:
 def write_new(path: Path, content: bytes) -> None:
     """Write a new file under a temporary name, then give it its own."""
     check_absent(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # A name that nobody can guess and plant a link at, made anew or not at all.
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     try:
-        partial.write_bytes(content)
+        with partial.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
         os.link(partial, path)
     except FileExistsError:
         check_absent(path)
