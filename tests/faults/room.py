@@ -49,6 +49,22 @@ def full_ledger(place: Place, chance: random.Random) -> list[Ending]:
     return [ending]
 
 
+@fault("a disk that is full when the ledger is made")
+def full_new_ledger(place: Place, chance: random.Random) -> list[Ending]:
+    needs_root()
+    with small_disk(place.ledger_folder, 300):
+        ballast = fill(place.ledger_folder, chance.randrange(30_000))
+        ending = place.run(place.release())
+        ballast.unlink()
+        if ending.code:
+            refused(ending, "disk is full", "can't use the ledger", "can't make the file")
+            found = place.problems([ending])
+            assert not found, found
+    shutil.rmtree(place.out_folder)
+    place.out_folder.mkdir()
+    return [ending]
+
+
 @fault("no room in the temp folder")
 def full_temp(place: Place, chance: random.Random) -> list[Ending]:
     needs_root()

@@ -263,6 +263,21 @@ def test_a_ledger_that_was_lost_does_not_begin_again_by_itself(path):
     assert Ledger.create(path, Decimal(5)).cap == 5
 
 
+def test_a_ledger_that_could_not_be_made_is_made_by_the_next(path, monkeypatch):
+    """The disk was full, and the key was there already: that is no ledger that was lost."""
+
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_file, "_patiently", full)
+        with pytest.raises(LedgerError, match="disk is full"):
+            Ledger.open_or_create(path, Decimal(1))
+    assert ledger_file.key_path(path).exists() and not path.exists()
+    assert Ledger.open_or_create(path, Decimal(1))[1]
+    assert sorted(f.name for f in path.parent.iterdir()) == [path.name, f"{path.name}.key"]
+
+
 KILLED_AT = [
     "ledger_file.load_or_make_key",
     "ledger_chain.start",

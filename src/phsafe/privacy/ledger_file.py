@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -53,7 +54,9 @@ def publish(path: Path, fill: Callable[[Path], None]) -> None:
             fill(temporary)
             os.link(temporary, path)
         finally:
-            temporary.unlink(missing_ok=True)
+            # While the name is free, what was begun stays: the key beside it is then not a lost ledger's.
+            if os.path.lexists(path):
+                temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
     except (OSError, LedgerError) as error:
         if os.path.lexists(path):
@@ -229,5 +232,11 @@ def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (
+            errno.EINVAL,
+            errno.ENOTSUP,
+        ):  # Some file systems can't flush a folder by itself.
+            raise
     finally:
         os.close(descriptor)
