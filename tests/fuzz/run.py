@@ -39,7 +39,7 @@ NAMES = ("persons", "units", "geo")
 #: A case that takes longer than this has hung.
 SECONDS = 120
 #: Cases that one child runs.
-BATCH = 500
+BATCH = 250
 #: What commands import when they need it.
 PARTS = (
     "releasing",
