@@ -326,16 +326,6 @@ def test_a_second_name_is_refused(filled):
     assert filled.verify() == []
 
 
-def test_what_is_begun_elsewhere_is_left_alone(filled):
-    """A file under a temporary name that is not this ledger's second name stays; the second name is refused."""
-    begun = filled.path.with_name(f".{filled.path.name}.{'0' * 16}.new")
-    begun.touch()
-    filled.path.with_name("other").hardlink_to(filled.path)
-    with pytest.raises(LedgerError, match="another hard link"):
-        filled.read()
-    assert begun.exists()
-
-
 def test_a_transaction_that_is_over_is_not_rolled_back(filled):
     with ledger_file.connection(filled.path) as database:
         with pytest.raises(KeyError), ledger_file.transaction(database, "DEFERRED"):
