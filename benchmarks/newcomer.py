@@ -31,7 +31,7 @@ def main() -> int:
         for command in re.findall(r"^\$ (.*)$", block[1], re.MULTILINE):
             timed(["bash", "-c", command], clone)
         total = time.monotonic() - started
-        reports = [str(path.relative_to(clone)) for path in clone.glob("*.html")]
+        reports = [str(path.relative_to(clone)) for path in clone.glob("phsafe-demo/*.html")]
         print(f"{total:7.1f} s  from clone to {', '.join(reports) or 'no report'}")
         return 0 if reports and total < LIMIT else 1
 

@@ -152,11 +152,11 @@ def shell(table: Table) -> Iterator[tuple[str, str, str]]:
         if line.of:
             made.append("sum of " + ", ".join(map(str, line.of)))
         for tabulation in table.tabulations:
-            if line.number in tabulation.cells:
-                made.append(f"`{tabulation.name}`: {condition(tabulation.cells[line.number]) or 'all'}")
+            if line.number in tabulation.cells and tabulation.cells[line.number].terms:
+                made.append(f"`{tabulation.name}`: {condition(tabulation.cells[line.number])}")
         if table.average:
             made.append(f"per line {table.average.per[line.number]} of `{table.average.denominator}`")
-        yield str(line.number), "\u2003" * line.indent + line.label, "; ".join(made)
+        yield str(line.number), "&emsp;" * line.indent + line.label, "; ".join(made)
 
 
 def condition(where: Where | None) -> str:

@@ -18,9 +18,8 @@ def execute(path: Path, folder: str | Path) -> nbformat.NotebookNode:
     """The notebook after a run of all its cells in a folder; an error in a cell is raised."""
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(
-        notebook, timeout=PATIENCE, kernel_name="python3", resources=where, record_timing=False
-    )
+    patience = {"timeout": PATIENCE, "startup_timeout": PATIENCE}
+    client = NotebookClient(notebook, kernel_name="python3", resources=where, record_timing=False, **patience)
     return client.execute()
 
 

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
 pytestmark = pytest.mark.needs("chromium")
 #: Each kind of page once: pictures, tables, notebook, generated parts, proofs.
@@ -42,9 +42,16 @@ def address(site) -> Iterator[str]:
         server.shutdown()
 
 
+def looked(browser: Browser, look: str) -> BrowserContext:
+    context = browser.new_context(**LOOKS[look])
+    # A busy machine is slow; nothing here is about speed.
+    context.set_default_timeout(300_000)
+    return context
+
+
 @pytest.fixture(params=LOOKS)
 def page(request, browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(**LOOKS[request.param])
+    context = looked(browser, request.param)
     yield context.new_page()
     context.close()
 
@@ -65,7 +72,7 @@ def test_pages_are_clean(page, address):
 
 
 def test_keyboard_search_and_theme(browser, address):
-    page = browser.new_context(**LOOKS["desktop"]).new_page()
+    page = looked(browser, "desktop").new_page()
     page.goto(f"{address}/index.html")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
@@ -89,7 +96,7 @@ def test_keyboard_search_and_theme(browser, address):
 
 def test_print(browser, address):
     """On paper there is the page alone, and its pictures are light even where the screen was dark."""
-    page = browser.new_context(**LOOKS["phone, dark"]).new_page()
+    page = looked(browser, "phone, dark").new_page()
     page.goto(f"{address}/algorithm.html")
     page.emulate_media(media="print")
     assert not page.locator(".sidebar-drawer").is_visible()
