@@ -234,7 +234,8 @@ def _child(work: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
     with os.fdopen(reader, "rb", buffering=0) as lines:
         hung, rest = False, b""
         while not hung:
-            hung = not select.select([lines], [], [], SECONDS)[0]
+            # Waited for twice: while both processes are paused, time passes too.
+            hung = not any(select.select([lines], [], [], SECONDS / 2)[0] for _ in range(2))
             got = b"" if hung else lines.read(65536)
             if not got:
                 break
