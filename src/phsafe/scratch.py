@@ -16,8 +16,13 @@ import secrets
 import shutil
 import socket
 import stat
+import tempfile
 from pathlib import Path
 
+from phsafe.errors import PHSafeError
+
+#: How the names of temporary folders start.
+TEMPORARY = "phsafe-temp-"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 #: How often a name is tried again; a sweep by another process can only take one that is not locked yet.
 _TRIES = 10
@@ -57,6 +62,19 @@ def sweep(parent: Path, kind: str, ending: str = "") -> list[Path]:
     except OSError:
         return []
     return [path for path, match in found if _alive(path, match.group(1), match.group(2))]
+
+
+def temporary_folder(parent: Path | None) -> ScratchFolder:
+    """A folder for what does not fit in memory; those of killed runs go first, because records lie in them."""
+    try:
+        place = Path(tempfile.gettempdir()) if parent is None else parent
+        sweep(place, TEMPORARY)
+        return ScratchFolder(place, TEMPORARY)
+    except OSError as error:
+        raise PHSafeError(
+            f"can't make a temporary folder in {parent or 'the usual places'}: {error.strerror}; "
+            "name another one with --temp-dir"
+        ) from None
 
 
 def _alive(path: Path, host: str, boot: str) -> bool:

@@ -228,6 +228,11 @@ def test_words_that_make_no_sense(survey, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_a_memory_limit_that_is_none(survey, refused, tmp_path):
+    (reason,) = refused(survey.write(tmp_path), options=phsafe.EngineOptions(memory_limit="much"))
+    assert "expected a whole number and a size such as 4GB" in reason
+
+
 def test_an_interrupt_leaves_nothing(survey, tmp_path):
     def stop(stage, done):
         if stage == "writing units":

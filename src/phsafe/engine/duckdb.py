@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -26,19 +25,16 @@ from phsafe.engine.duckdb_views import View, literal_path
 from phsafe.engine.options import Engine, EngineOptions, Gathered, Location, Storage
 from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
 from phsafe.errors import PHSafeError
-from phsafe.scratch import ScratchFolder, sweep
+from phsafe.scratch import temporary_folder
 
 T = TypeVar("T")
-
-#: How the names of temporary folders start.
-TEMPORARY = "phsafe-temp-"
 
 
 class DuckDB:
     """DuckDB with its own temporary folder, readable by the owner only and removed at the end."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self._scratch = _temporary_folder(options.temp_dir)
+        self._scratch = temporary_folder(options.temp_dir)
         self._folder = self._scratch.path
         self._files: list[str] = []
         self._views: list[View] = []
@@ -303,16 +299,3 @@ def _side_by_side(
             waiting.clear()
             for engine in engines:
                 engine.interrupt()
-
-
-def _temporary_folder(parent: Path | None) -> ScratchFolder:
-    """A folder for what does not fit in memory; those of killed runs go first, because records lie in them."""
-    try:
-        place = Path(tempfile.gettempdir()) if parent is None else parent
-        sweep(place, TEMPORARY)
-        return ScratchFolder(place, TEMPORARY)
-    except OSError as error:
-        raise PHSafeError(
-            f"can't make a temporary folder in {parent or 'the usual places'}: {error.strerror}; "
-            "name another one with --temp-dir"
-        ) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from phsafe.microdata.layout import HOUSING, PERSON, UNIT_CODES
 from phsafe.microdata.stage import Staged, stage
 from phsafe.progress import Progress, part, silent
 from phsafe.schema import LAYOUTS, UNITS
+from phsafe.scratch import temporary_folder
 from phsafe.synthesis import FORMATS, MARK
 
 MARK_TEXT = (
@@ -161,23 +161,26 @@ def _copy(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
 @contextlib.contextmanager
 def _workplace(options: EngineOptions) -> Iterator[tuple[Path, duckdb.DuckDBPyConnection]]:
     """A folder for its owner only, with a database in it that may be larger than memory; both vanish at the end."""
+    scratch = temporary_folder(options.temp_dir)
+    settings: dict[str, object] = {"temp_directory": str(scratch.path / "spill")}
+    settings |= {} if options.threads is None else {"threads": options.threads}
+    settings |= {} if options.memory_limit is None else {"memory_limit": options.memory_limit}
     try:
-        workplace = tempfile.TemporaryDirectory(prefix="phsafe-", dir=options.temp_dir)
-    except OSError as error:
+        with _opened(scratch.path / "work.duckdb", settings) as database:
+            yield scratch.path, database
+    except duckdb.Error as error:
+        raise _in_words(error, scratch.path) from None
+    finally:
+        scratch.remove()
+
+
+def _opened(path: Path, settings: dict[str, object]) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(path, config=settings)
+    except duckdb.Error:
         raise PHSafeError(
-            f"can't make a temporary folder in {options.temp_dir or tempfile.gettempdir()}: {error.strerror}; "
-            "name another one"
+            "can't open DuckDB with these threads and this memory limit: expected a whole number and a size such as 4GB"
         ) from None
-    with workplace as name:
-        folder = Path(name)
-        settings: dict[str, object] = {"temp_directory": str(folder / "spill")}
-        settings |= {} if options.threads is None else {"threads": options.threads}
-        settings |= {} if options.memory_limit is None else {"memory_limit": options.memory_limit}
-        try:
-            with duckdb.connect(folder / "work.duckdb", config=settings) as database:
-                yield folder, database
-        except duckdb.Error as error:
-            raise _in_words(error, folder) from None
 
 
 def _in_words(error: duckdb.Error, folder: Path) -> PHSafeError:
