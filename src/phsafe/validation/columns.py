@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ibis
 from ibis.expr.types import BooleanValue, Table
 
 from phsafe.schema import UNITS, Column, Digits, Layout
-from phsafe.tabulation.coding import position_of
+from phsafe.tabulation.coding import Classes
 from phsafe.validation.rules import Rule
 
 
@@ -38,9 +37,8 @@ def _outside(table: Table, column: Column) -> BooleanValue:
         return ~values.re_search(f"^[0-9]{{{domain.width}}}$")
     if isinstance(domain, range):
         return ~values.between(domain.start, domain.stop - 1)
-    if column.is_integer:
-        return ~values.isin(list(domain))
-    return values.notnull() & (position_of(ibis.array(list(domain)), values).fill_null(0) == 0)
+    known = Classes(column.name, (frozenset(domain),)).expression(table)
+    return values.notnull() & (known == 0)
 
 
 def occupied(table: Table) -> BooleanValue:
