@@ -40,8 +40,9 @@ def count(
             counted = tabulate_tables(tables, config, engine, truncate=settings.truncate, progress=progress)
         else:
             report, counted = validate_and_tabulate(
-                tables, config, engine, allow_unclassified=settings.allow_unclassified, progress=progress
-            )
+                tables, config, engine,
+                truncate=settings.truncate, allow_unclassified=settings.allow_unclassified, progress=progress,
+            )  # fmt: skip
             if not report.ok:
                 raise DataError("the input did not pass validation; phsafe validate says what is wrong")
     return counted.counts(truncate=settings.truncate)

@@ -9,11 +9,9 @@ A large input is counted part by part: all rows of a MAFID are in one part, so t
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -28,9 +26,8 @@ from phsafe.spec import Tabulation
 from phsafe.tabulation import cells, people, truncation
 from phsafe.tabulation.cells import Rows
 from phsafe.tabulation.households import check_geography, households, repeated
+from phsafe.tabulation.parts import Once, Sum
 from phsafe.tabulation.plan import Plan
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def tabulate_tables(
     plan = Plan(config)
     check_geography(tables.geo, plan)
     with engine.gathered() as crowds:
-        counting = _Counting(tables, plan, engine, crowds if truncate and plan.universes else None)
+        counting = _Counting(tables, plan, engine, crowds if plan.universes else None)
         progress("counting", 0.0)
         engine.each_part(
             [table for _, table in tables],
@@ -126,7 +123,7 @@ def tabulate_tables(
             lambda done: progress("counting", 0.9 * done),
         )
         progress("truncating", 0.9)
-        counting.truncate()
+        counting.truncate(drop=truncate)
     progress("counted", 1.0)
     return counting.result()
 
@@ -160,22 +157,24 @@ class _Counting:
                     ) as crowded:
                         self._crowds.add(once(truncation.members, tables.persons, crowded), part)
 
-    def truncate(self) -> None:
-        """Count the persons that truncation drops, among those put aside."""
+    def truncate(self, *, drop: bool) -> None:
+        """Count the persons beyond the thresholds among those put aside; and which ones truncation drops."""
         engine, plan = self._engine, self._plan
         members = self._crowds.table if self._crowds is not None else None
         if members is None:
             return
-        with (
-            engine.materialized(truncation.oversized(members, plan)) as oversized,
-            engine.materialized(truncation.keyed(members, oversized)) as keyed,
-        ):
+        with engine.materialized(truncation.oversized(members, plan)) as oversized:
             self._add("beyond", engine.fetch(truncation.beyond(oversized, plan)))
-            for i in range(len(plan.universes)):
-                self._add(f"dropped{i}", engine.fetch(truncation.dropped(keyed, plan, i)))
+            if not drop:
+                return
+            with engine.materialized(truncation.keyed(members, oversized)) as keyed:
+                for i in range(len(plan.universes)):
+                    self._add(f"dropped{i}", engine.fetch(truncation.dropped(keyed, plan, i)))
 
     def _add(self, name: str, found: pa.Table) -> None:
-        self._sums.setdefault(name, Sum()).add(pl.DataFrame(found))
+        frame = pl.DataFrame(found)
+        counts = [column for column in frame.columns if column not in {"code", "place"}]
+        self._sums.setdefault(name, Sum(*counts)).add(frame)
 
     def result(self) -> Tabulated:
         """All that was counted."""
@@ -192,45 +191,3 @@ class _Counting:
 
     def _total(self, name: str, empty: pl.DataFrame) -> pl.DataFrame:
         return self._sums[name].total() if name in self._sums else empty
-
-
-class Sum:
-    """Counts of several parts, added up by code and place where they have these. Parts may come from any thread."""
-
-    def __init__(self) -> None:
-        self._frames: list[pl.DataFrame] = []
-        self._lock = threading.Lock()
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Add the counts of a part."""
-        with self._lock:
-            self._frames.append(frame)
-            # Adding up takes as long as the sum so far, so it waits until as much has come again.
-            if sum(map(len, self._frames[1:])) > max(len(self._frames[0]), 100_000):
-                self._frames = [self._added()]
-
-    def total(self) -> pl.DataFrame:
-        """The sum."""
-        with self._lock:
-            return self._added()
-
-    def _added(self) -> pl.DataFrame:
-        frame = pl.concat(self._frames)
-        keys = [column for column in frame.columns if column in {"code", "place"}]
-        return frame.group_by(keys).sum() if keys else frame.sum()
-
-
-class Once:
-    """Calls that are made once: the same arguments give the same expression again."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[object, ...], tuple[Any, tuple[Any, ...]]] = {}
-
-    def __call__(self, make: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401
-        """What `make` gave, or gives, for these very arguments."""
-        key = (make, *map(id, arguments))
-        if key not in self._made:
-            # The arguments are kept beside the result, so that no other object can get their identity.
-            self._made[key] = (make(*arguments), arguments)
-        made: T = self._made[key][0]
-        return made

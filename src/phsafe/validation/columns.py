@@ -20,7 +20,7 @@ def column_rules(layout: Layout, table: Table) -> list[Rule]:
 
 def _missing(layout: Layout, column: Column) -> Rule:
     name = "a whole number is given" if column.is_integer else "a value is given"
-    return Rule(name, "error", layout.name, column.name, lambda t: t[column.name].isnull())
+    return Rule(name, "error", layout.name, column.name, lambda t: t[column.name].isnull(), is_missing=True)
 
 
 def _domain(layout: Layout, column: Column) -> Rule:

@@ -1,6 +1,7 @@
 """Rules across tables: keys that match, and units that agree with the people in them.
 
-Units, geo and the members' numbers are put side by side, which gives a row for each MAFID with all that the rules need.
+Units, geo and the members' numbers are put side by side, which gives a row for each MAFID with all that the rules need
+(`households`). To count offenders, MAFIDs that are alike are taken together first (`compositions`).
 """
 
 from __future__ import annotations
@@ -8,29 +9,78 @@ from __future__ import annotations
 import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
-from phsafe.schema import FAMILY, HOUSEHOLDER, OWN_CHILDREN
+from phsafe.schema import FAMILY, GEO, HOUSEHOLDER, OWN_CHILDREN, UNITS
 from phsafe.source.tables import Tables
+from phsafe.validation.packing import LIMIT, Facts, Fields, known, looked_up
 from phsafe.validation.rules import Rule
 
 ADULT = 18
 #: Everyone in the family but the householder and a spouse.
 RELATIVES = tuple(code for code in FAMILY if code >= "25")
-UNIT_COLUMNS = {"unit_rtype": "RTYPE", "FINAL_POP": "FINAL_POP", "NPF": "NPF"}
-UNIT_CODES = ("HHT", "HHT2", "CPLT")
+#: The columns of units that rules look at. RTYPE weighs most, so that the largest integer has the largest RTYPE.
+UNIT_FACTS = Facts(tuple(UNITS[name] for name in ("HHT", "HHT2", "CPLT", "NPF", "FINAL_POP", "RTYPE")))
+GEO_FACTS = Facts((GEO["RTYPE"],))
+#: What a person can be in its household: by its record type, and by its relation. Own minors depend on age too.
+RTYPES = {"in_quarters": 5, "in_housing": 3}
+RELATIONS = {
+    "householders": (HOUSEHOLDER,),
+    "relatives": RELATIVES,
+    "opposite_spouses": ("21",),
+    "opposite_partners": ("22",),
+    "same_spouses": ("23",),
+    "same_partners": ("24",),
+}
+FIELDS = Fields(
+    ("in_quarters", "in_housing", "householders", "relatives", "own_minors", *tuple(RELATIONS)[2:])
+)
 #: How often a MAFID stands in each table, and what its persons are.
-COUNTS = (
-    "units", "geos", "persons", "in_quarters", "in_housing", "householders", "opposite_spouses", "same_spouses",
-    "opposite_partners", "same_partners", "relatives", "own_minors",
-)  # fmt: skip
+COUNTS = ("units", "geos", "persons", *FIELDS.names, *FIELDS.words)
 
 
 def households(tables: Tables, units_twice: Table, geo_twice: Table, members: Table) -> Table:
     """One row for each MAFID in any table: how often it stands where, its unit's columns, its members by relation."""
-    units = tables.units.select("MAFID", **_unit_values(tables.units))
-    geo = tables.geo.select("MAFID", geo_rtype=tables.geo.RTYPE.cast("int64"))
-    return _beside(
-        _beside(_once_each(units, units_twice, "units"), _once_each(geo, geo_twice, "geos")), members
-    )
+    facts = {column.name: known(tables.units, column) for column in UNIT_FACTS.columns}
+    units = tables.units.select("MAFID", unit_rtype=facts.pop("RTYPE"), **facts)
+    geo = tables.geo.select("MAFID", geo_rtype=known(tables.geo, GEO["RTYPE"]))
+    return _side_by_side(units, units_twice, geo, geo_twice, members)
+
+
+def compositions(tables: Tables, units_twice: Table, geo_twice: Table, packed: Table) -> Table:
+    """The rows of `households`, packed, each once and with how often it is there (n).
+
+    Households of LIMIT persons and more are left out.
+    """
+    giants = giants_of(packed)
+    units = tables.units.select("MAFID", unit=UNIT_FACTS.pack(tables.units)).anti_join(giants, "MAFID")
+    geo = tables.geo.select("MAFID", place=GEO_FACTS.pack(tables.geo)).anti_join(giants, "MAFID")
+    rows = _side_by_side(units, units_twice, geo, geo_twice, packed.filter(packed.persons < LIMIT))
+    keys = [name for name in rows.columns if name != "MAFID"]
+    return rows.group_by(keys).agg(n=rows.count().cast("int64"))
+
+
+def unpacked(composed: Table) -> Table:
+    """Compositions with the columns that rules look at."""
+    facts = UNIT_FACTS.unpack(composed.unit)
+    return composed.select(
+        "n", "units", "geos", "persons",
+        **FIELDS.unpack(composed), **{name: facts[name] for name in facts if name != "RTYPE"},
+        unit_rtype=facts["RTYPE"], geo_rtype=GEO_FACTS.unpack(composed.place)["RTYPE"],
+    )  # fmt: skip
+
+
+def giants_of(packed: Table) -> Table:
+    """The MAFIDs with too many persons to pack their numbers; there should be none outside large group quarters."""
+    return packed.filter(packed.persons >= LIMIT).select("MAFID")
+
+
+def of_giants(tables: Tables, giants: Table) -> Tables:
+    """The rows of some MAFIDs."""
+    return Tables(**{layout.name: table.semi_join(giants, "MAFID") for layout, table in tables})
+
+
+def _side_by_side(units: Table, units_twice: Table, geo: Table, geo_twice: Table, members: Table) -> Table:
+    homes = _beside(_once_each(units, units_twice, "units"), _once_each(geo, geo_twice, "geos"))
+    return _beside(homes, members)
 
 
 def _once_each(table: Table, twice: Table, number: str) -> Table:
@@ -60,9 +110,25 @@ def _beside(left: Table, right: Table) -> Table:
     return joined.select(MAFID=ibis.coalesce(joined.MAFID, joined.MAFID_right), **columns).view()
 
 
-def _unit_values(units: Table) -> dict[str, ibis.expr.types.Value]:
-    numbers = {name: units[column].cast("int64") for name, column in UNIT_COLUMNS.items()}
-    return numbers | {name: units[name] for name in UNIT_CODES}
+def packed_members_of(persons: Table) -> Table:
+    """As `members_of`, with the numbers of each relation packed in words (0 for LIMIT persons and more)."""
+    persons = persons.filter(persons.MAFID.notnull())
+    lists: dict[str, dict[str, int]] = {word: {} for word in FIELDS.words}
+    for name, codes in RELATIONS.items():
+        word, weight = FIELDS.weights(name)
+        lists[word] |= dict.fromkeys(codes, weight)
+    words = {word: looked_up(persons.RELSHIP, weights) for word, weights in lists.items() if weights}
+    minors, minor = FIELDS.weights("own_minors")
+    is_own = (persons.QAGE < ADULT).ifelse(looked_up(persons.RELSHIP, dict.fromkeys(OWN_CHILDREN, minor)), 0)
+    words[minors] = words[minors] + is_own.fill_null(0)
+    for name, rtype in RTYPES.items():
+        word, weight = FIELDS.weights(name)
+        words[word] = words[word] + (persons.RTYPE == rtype).ifelse(weight, 0).fill_null(0)
+    coded = persons.select("MAFID", **words)
+    return coded.group_by("MAFID").agg(
+        persons=coded.count().cast("int64"),
+        **{word: (coded.count() < LIMIT).ifelse(coded[word].sum(), 0) for word in words},
+    )
 
 
 def members_of(persons: Table) -> Table:
@@ -76,14 +142,8 @@ def _relations(persons: Table) -> dict[str, BooleanValue]:
     """What a person can be in its household."""
     relation = persons.RELSHIP
     return {
-        "in_quarters": persons.RTYPE == 5,
-        "in_housing": persons.RTYPE == 3,
-        "householders": relation == HOUSEHOLDER,
-        "opposite_spouses": relation == "21",
-        "same_spouses": relation == "23",
-        "opposite_partners": relation == "22",
-        "same_partners": relation == "24",
-        "relatives": relation.isin(RELATIVES),
+        **{name: persons.RTYPE == rtype for name, rtype in RTYPES.items()},
+        **{name: relation.isin(codes) for name, codes in RELATIONS.items()},
         "own_minors": relation.isin(OWN_CHILDREN) & (persons.QAGE < ADULT),
     }
 

@@ -6,9 +6,11 @@ A rule can count its offenders and, for those who may see them, name their keys;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
+import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 Severity = Literal["error", "warning", "note"]
@@ -19,7 +21,8 @@ class Rule:
     """A rule over the rows of a base table (persons, units, geo, or households: one row for each MAFID).
 
     `breaks` is true for an offending row; `weight` says how many rows of `table` it stands for (default one). A rule
-    `by_value` looks at nothing but the value of its column, and is decided once for each value there is.
+    `by_value` looks at nothing but the value of its column, and is decided once for each value there is; one that
+    `is_missing` asks only whether there is a value, which engines can tell without looking.
     """
 
     name: str
@@ -29,13 +32,20 @@ class Rule:
     breaks: Callable[[Table], BooleanValue]
     weight: Callable[[Table], IntegerValue] | None = None
     by_value: bool = False
+    is_missing: bool = False
 
-    def count(self, base: Table) -> IntegerValue:
-        """How many rows break the rule."""
+    def count(self, base: Table, times: str | None = None) -> IntegerValue:
+        """How many rows break the rule. A row of the base stands for as many as its column `times` says."""
+        if self.is_missing and times is None:
+            return (base.count() - base[self.column].count()).cast("int64")
         broken = self.breaks(base)
-        if self.weight is None:
+        weights = [self.weight(base)] if self.weight else []
+        weights += [base[times]] if times else []
+        if not weights:
             return base.count(where=broken).cast("int64")
-        amount = broken.fill_null(False).ifelse(self.weight(base), 0).cast("int64")
+        amount = (
+            broken.fill_null(False).ifelse(prod(weights, start=ibis.literal(1, "int64")), 0).cast("int64")
+        )
         return amount.sum().fill_null(0).cast("int64")
 
     def offenders(self, base: Table) -> Table:
@@ -63,15 +73,19 @@ class Finding:
         }  # fmt: skip
 
 
-def counts_of(base: Table, rules: Sequence[Rule]) -> Table:
-    """One row with the number of offenders of each rule, r0, r1, …, in one pass; and the number of rows, n."""
+def counts_of(base: Table, rules: Sequence[Rule], times: str | None = None) -> Table:
+    """One row with the number of offenders of each rule, r0, r1, …, in one pass; and the number of rows, n.
+
+    A row of the base stands for as many as its column `times` says, if one is named.
+    """
+    rows = base.count() if times is None else base[times].sum().fill_null(0)
     return base.aggregate(
-        n=base.count().cast("int64"),
-        **{f"r{i}": rule.count(base) for i, rule in enumerate(rules) if not rule.by_value},
+        n=rows.cast("int64"),
+        **{f"r{i}": rule.count(base, times) for i, rule in enumerate(rules) if not rule.by_value},
     )
 
 
 def count_by_value(base: Table, rule: Rule) -> Table:
     """One row with the number of offenders of a rule that is decided by the value of its column."""
     values = base.group_by(rule.column).agg(n=base.count().cast("int64"))
-    return replace(rule, weight=lambda t: t.n).count(values).name("rows").as_table()
+    return rule.count(values, times="n").name("rows").as_table()

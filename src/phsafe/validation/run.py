@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
 from ibis.expr.types import Table
 
 from phsafe.config import Config
@@ -15,9 +15,19 @@ from phsafe.progress import Progress, part, silent
 from phsafe.source.tables import Tables
 from phsafe.tabulation import Tabulated, tabulate_tables
 from phsafe.tabulation.households import repeated
-from phsafe.tabulation.run import Once, Repeated
+from phsafe.tabulation.parts import Once, Sum
+from phsafe.tabulation.run import Repeated
 from phsafe.validation.columns import column_rules
-from phsafe.validation.households import household_rules, households, members_of
+from phsafe.validation.households import (
+    compositions,
+    giants_of,
+    household_rules,
+    households,
+    members_of,
+    of_giants,
+    packed_members_of,
+    unpacked,
+)
 from phsafe.validation.rules import Finding, Rule, count_by_value, counts_of
 
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
@@ -60,7 +70,7 @@ def validate_tables(
 ) -> Report:
     """Check every rule; count what breaks it."""
     report, _ = validate_and_tabulate(
-        tables, config, engine, allow_unclassified=allow_unclassified, progress=progress
+        tables, config, engine, truncate=False, allow_unclassified=allow_unclassified, progress=progress
     )
     return report
 
@@ -70,6 +80,7 @@ def validate_and_tabulate(
     config: Config,
     engine: Engine,
     *,
+    truncate: bool = True,
     allow_unclassified: bool = False,
     progress: Progress = silent,
 ) -> tuple[Report, Tabulated]:
@@ -89,9 +100,12 @@ def validate_and_tabulate(
         rows[layout.name] = counted["n"]
         findings += _broken(rules, counted)
     across = HouseholdRules()
-    tabulated = tabulate_tables(tables, config, engine, look=across.look, progress=part(progress, 0.3, 1.0))
-    rows["households"] = across.counted["n"]
-    findings += _broken(across.rules, across.counted)
+    tabulated = tabulate_tables(
+        tables, config, engine, truncate=truncate, look=across.look, progress=part(progress, 0.3, 1.0)
+    )
+    counted = across.counted(engine)
+    rows["households"] = counted["n"]
+    findings += _broken(across.rules, counted)
     findings += _cell_findings(tabulated, allow_unclassified)
     order = {"error": 0, "warning": 1, "note": 2}
     findings.sort(key=lambda finding: order[finding.severity])
@@ -108,23 +122,34 @@ def _broken(rules: Sequence[Rule], counted: Mapping[str, int]) -> list[Finding]:
 
 
 class HouseholdRules:
-    """The rules across tables, counted part by part."""
+    """The rules across tables: compositions are counted part by part, and the rules decided once for each of them."""
 
     def __init__(self) -> None:
         self.rules = household_rules()
-        self.counted: Counter[str] = Counter(
-            dict.fromkeys(["n", *(f"r{i}" for i in range(len(self.rules)))], 0)
-        )
-        self._once, self._lock = Once(), threading.Lock()
+        self._once, self._composed = Once(), Sum("n")
+        self._giants: list[dict[str, int]] = []
 
     def look(self, part: Engine, repeated: Repeated) -> None:
-        """Count the offenders in one part."""
-        once, tables = self._once, repeated.tables
-        with part.materialized(once(members_of, tables.persons)) as members:
-            base = once(households, tables, repeated.units, repeated.geo, members)
-            found = part.fetch(once(counts_of, base, self.rules)).to_pylist()[0]
-        with self._lock:
-            self.counted.update(found)
+        """Count the compositions of one part."""
+        once, tables, twice = self._once, repeated.tables, (repeated.units, repeated.geo)
+        with part.materialized(once(packed_members_of, tables.persons)) as packed:
+            self._composed.add(pl.DataFrame(part.fetch(once(compositions, tables, *twice, packed))))
+            giants = once(giants_of, packed)
+            if part.fetch(once(_number, giants))["n"][0].as_py():
+                with part.materialized(giants) as kept:
+                    few = of_giants(tables, kept)
+                    base = households(few, *twice, members_of(few.persons))
+                    self._giants += part.fetch(counts_of(base, self.rules)).to_pylist()
+
+    def counted(self, engine: Engine) -> Counter[str]:
+        """How many rows break each rule, r0, r1, …; and the number of MAFIDs, n."""
+        composed = engine.read_arrow(self._composed.total().to_arrow())
+        found = engine.fetch(counts_of(unpacked(composed), self.rules, "n")).to_pylist()
+        return sum(map(Counter, [*found, *self._giants]), Counter())
+
+
+def _number(table: Table) -> Table:
+    return table.aggregate(n=table.count().cast("int64"))
 
 
 def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[Finding]:
