@@ -1,0 +1,118 @@
+"""Rules counted over compositions find what rules over one row for each MAFID find, whatever the records are."""
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phsafe.engine import EngineOptions, open_engine
+from phsafe.schema import GEO, PERSONS, UNITS
+from phsafe.source import load
+from phsafe.tabulation.households import repeated
+from phsafe.tabulation.run import Repeated
+from phsafe.validation import households as module
+from phsafe.validation.households import FIELDS, UNIT_FACTS, household_rules, households, members_of
+from phsafe.validation.packing import LIMIT
+from phsafe.validation.rules import counts_of
+from phsafe.validation.run import HouseholdRules
+
+MAFIDS = st.sampled_from([100_000_001, 100_000_002, 100_000_003, None])
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with open_engine(EngineOptions(threads=1)) as opened:
+        yield opened
+
+
+def records(layout, most, **columns):
+    """Rows with some values in their domains and some outside, nulls included."""
+    values = {
+        column.name: st.sampled_from([*list(column.codes)[:5], 9_999_999 if column.is_integer else "?", None])
+        for column in layout.columns
+        if column.required and column.name != "MAFID"
+    }
+    row = st.fixed_dictionaries({"MAFID": MAFIDS} | values | columns)
+    return st.lists(row, max_size=most)
+
+
+POPULATIONS = st.fixed_dictionaries(
+    {
+        "persons": records(
+            PERSONS,
+            12,
+            RELSHIP=st.sampled_from(["20", "21", "22", "23", "24", "25", "28", "34", "37", "?", None]),
+            QAGE=st.sampled_from([3, 17, 18, 40, None]),
+        ),
+        "units": records(UNITS, 5, NPF=st.sampled_from([0, 2, 3, 1, None])),
+        "geo": records(GEO, 5),
+    }
+)
+
+
+def frames(population):
+    layouts = {"persons": PERSONS, "units": UNITS, "geo": GEO}
+    return {
+        name: pl.DataFrame(
+            rows,
+            {c.name: pl.Int64 if c.is_integer else pl.String for c in layouts[name].columns if c.required},
+        )
+        for name, rows in population.items()
+    }
+
+
+def both(engine, data):
+    """Offenders counted over single rows, and over compositions."""
+    tables = load(data, engine)
+    with (
+        engine.materialized(repeated(tables.units, engine)) as units,
+        engine.materialized(repeated(tables.geo, engine)) as geo,
+    ):
+        base = households(tables, units, geo, members_of(tables.persons))
+        plain = engine.fetch(counts_of(base, household_rules())).to_pylist()[0]
+        rules = HouseholdRules()
+        rules.look(engine, Repeated(tables, units, geo))
+    composed = rules.counted(engine)
+    return plain, {name: composed[name] for name in plain}
+
+
+@settings(max_examples=25, deadline=None)
+@given(POPULATIONS, st.sampled_from([2, LIMIT]))
+def test_compositions_break_the_same_rules(population, limit):
+    # Too few bits for two persons, and each household with two is counted apart.
+    with pytest.MonkeyPatch.context() as patch, open_engine(EngineOptions(threads=1)) as engine:
+        patch.setattr(module, "LIMIT", limit)
+        plain, composed = both(engine, frames(population))
+    assert composed == plain
+
+
+def test_more_persons_than_a_field_can_hold(engine):
+    people = [{"RTYPE": 3, "QAGE": 5, "CENHISP": 1, "CENRACE": "01", "RELSHIP": "25", "MAFID": 100_000_001}]
+    data = frames({"persons": people * (LIMIT + 7), "units": [], "geo": []})
+    plain, composed = both(engine, data)
+    assert composed == plain
+    assert LIMIT + 7 in composed.values()
+
+
+def test_facts_and_fields_come_back(engine):
+    rows = [
+        {"HHT": hht, "HHT2": "12", "CPLT": cplt, "NPF": npf, "FINAL_POP": number, "RTYPE": rtype}
+        for hht in ("0", "7", None)
+        for cplt in ("0", "5")
+        for npf in (0, 2, 97, None)
+        for number in (0, 99_999, None)
+        for rtype in (2, 4, None)
+    ]
+    table = engine.read_arrow(pa.Table.from_pylist(rows).append_column("i", pa.array(range(len(rows)))))
+    packed = table.select("i", unit=UNIT_FACTS.pack(table))
+    found = engine.fetch(packed.select("i", **UNIT_FACTS.unpack(packed.unit)).order_by("i")).to_pylist()
+    assert [{name: row[name] for name in rows[0]} for row in found] == rows
+    words = dict.fromkeys(FIELDS.words, 0)
+    for i, name in enumerate(FIELDS.names):
+        word, weight = FIELDS.weights(name)
+        words[word] += weight * (LIMIT - 1 - i)
+    table = engine.read_arrow(pa.Table.from_pylist([words]))
+    assert list(engine.fetch(table.select(**FIELDS.unpack(table))).to_pylist()[0].values()) == [
+        LIMIT - 1 - i for i in range(len(FIELDS.names))
+    ]
