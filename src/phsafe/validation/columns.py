@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ibis.expr.types import BooleanValue, Table
+import ibis
+from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.schema import UNITS, Column, Digits, Layout
-from phsafe.tabulation.coding import Classes
+from phsafe.tabulation.coding import Classes, element_at, position_of
 from phsafe.validation.rules import Rule
 
 
@@ -20,14 +21,29 @@ def column_rules(layout: Layout, table: Table) -> list[Rule]:
 
 def _missing(layout: Layout, column: Column) -> Rule:
     name = "a whole number is given" if column.is_integer else "a value is given"
-    return Rule(name, "error", layout.name, column.name, lambda t: t[column.name].isnull(), is_missing=True)
+    return Rule(
+        name, "error", layout.name, column.name, lambda t: t[column.name].isnull(),
+        quickly=lambda t: t.count() - t[column.name].count(),
+    )  # fmt: skip
 
 
 def _domain(layout: Layout, column: Column) -> Rule:
     return Rule(
         "the value is in its domain", "error", layout.name, column.name, lambda t: _outside(t, column),
         by_value=isinstance(column.domain, Digits),
+        quickly=(lambda t: t[column.name].count() - _listed(t, column).count()) if _has_codes(column) else None,
     )  # fmt: skip
+
+
+def _has_codes(column: Column) -> bool:
+    return isinstance(column.domain, tuple) and not column.is_integer
+
+
+def _listed(table: Table, column: Column) -> IntegerValue:
+    """A number where a code is in the domain, else null."""
+    codes = ibis.array([str(code) for code in column.codes])
+    ones = ibis.array([ibis.literal(1, "int64")] * len(column.codes))
+    return element_at(ones, position_of(codes, table[column.name]))
 
 
 def _outside(table: Table, column: Column) -> BooleanValue:

@@ -111,23 +111,25 @@ def _beside(left: Table, right: Table) -> Table:
 
 
 def packed_members_of(persons: Table) -> Table:
-    """As `members_of`, with the numbers of each relation packed in words (0 for LIMIT persons and more)."""
+    """As `members_of`, with the numbers of each relation packed in words: for fewer than LIMIT persons."""
     persons = persons.filter(persons.MAFID.notnull())
     lists: dict[str, dict[str, int]] = {word: {} for word in FIELDS.words}
     for name, codes in RELATIONS.items():
         word, weight = FIELDS.weights(name)
         lists[word] |= dict.fromkeys(codes, weight)
-    words = {word: looked_up(persons.RELSHIP, weights) for word, weights in lists.items() if weights}
-    minors, minor = FIELDS.weights("own_minors")
-    is_own = (persons.QAGE < ADULT).ifelse(looked_up(persons.RELSHIP, dict.fromkeys(OWN_CHILDREN, minor)), 0)
-    words[minors] = words[minors] + is_own.fill_null(0)
+    words = {word: looked_up(persons.RELSHIP, weights) for word, weights in lists.items()}
+    word, weight = FIELDS.weights("own_minors")
+    of_minors = lists[word] | {code: lists[word].get(code, 0) + weight for code in OWN_CHILDREN}
+    words[word] = (persons.QAGE < ADULT).ifelse(looked_up(persons.RELSHIP, of_minors), words[word])
+    by_rtype: dict[str, list[tuple[int, int]]] = {}
     for name, rtype in RTYPES.items():
         word, weight = FIELDS.weights(name)
-        words[word] = words[word] + (persons.RTYPE == rtype).ifelse(weight, 0).fill_null(0)
+        by_rtype.setdefault(word, []).append((rtype, weight))
+    for word, branches in by_rtype.items():
+        words[word] = words[word] + persons.RTYPE.cases(*branches, else_=0)
     coded = persons.select("MAFID", **words)
     return coded.group_by("MAFID").agg(
-        persons=coded.count().cast("int64"),
-        **{word: (coded.count() < LIMIT).ifelse(coded[word].sum(), 0) for word in words},
+        persons=coded.count().cast("int64"), **{word: coded[word].sum() for word in words}
     )
 
 
