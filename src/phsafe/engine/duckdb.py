@@ -6,9 +6,7 @@ import contextlib
 import copy
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -21,6 +19,7 @@ import pyarrow as pa
 from ibis.expr.types import Table
 
 from phsafe.engine.duckdb_errors import in_words
+from phsafe.engine.duckdb_parts import side_by_side
 from phsafe.engine.duckdb_views import View, literal_path
 from phsafe.engine.options import Engine, EngineOptions, Gathered, Location, Storage
 from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
@@ -117,20 +116,20 @@ class DuckDB:
         """See `Engine`. Many small parts are counted side by side, each by one thread."""
         parts = self._parts(tables)
         threads: int = self._connection.execute("SELECT current_setting('threads')").fetchone()[0]
-        side_by_side = threads > 1 and len(parts) > 4 * threads
+        many = threads > 1 and len(parts) > 4 * threads
         # The first part is counted alone: its queries, once written, are the others'.
-        with self._within(parts[0]):
+        with self.within(parts[0]):
             work(self)
         progress(1 / len(parts))
-        if not side_by_side:
+        if not many:
             for i, keys in enumerate(parts[1:], start=2):
-                with self._within(keys):
+                with self.within(keys):
                     work(self)
                 progress(i / len(parts))
             return
         self._execute("SET threads TO 1")
         try:
-            _side_by_side([self._other() for _ in range(threads)], parts[1:], work, progress)
+            side_by_side([self._other() for _ in range(threads)], parts[1:], work, progress)
         finally:
             self._execute(f"SET threads TO {threads}")
 
@@ -160,7 +159,7 @@ class DuckDB:
         return other
 
     @contextlib.contextmanager
-    def _within(self, keys: KeyRange) -> Iterator[None]:
+    def within(self, keys: KeyRange) -> Iterator[None]:
         """While the context lasts, tables that were read have only the rows of a range."""
         for view in self._views:
             self._execute(view.definition(keys))
@@ -215,7 +214,7 @@ class DuckDB:
         return self._sql[key]
 
     def interrupt(self) -> None:
-        """Stop the query that is running."""
+        """Stop the query that is running, if there is one."""
         self._connection.interrupt()
 
     def close(self) -> None:
@@ -268,34 +267,3 @@ class _Gathered:
     def table(self) -> Table | None:
         """See `Gathered`."""
         return self._begun[0] if self._begun else None
-
-
-def _side_by_side(
-    engines: Sequence[DuckDB],
-    parts: Sequence[KeyRange],
-    work: Callable[[Engine], None],
-    progress: Callable[[float], None],
-) -> None:
-    """Work on every part; each engine takes the next one when it is free. The first failure stops all."""
-    waiting = deque(parts)
-
-    def run(engine: DuckDB) -> None:
-        while waiting:
-            try:
-                keys = waiting.popleft()
-            except IndexError:
-                return
-            with engine._within(keys):
-                work(engine)
-            progress(1 - len(waiting) / (len(parts) + 1))
-
-    with ThreadPoolExecutor(len(engines)) as pool:
-        running = [pool.submit(run, engine) for engine in engines]
-        try:
-            done, _ = wait(running, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-        finally:
-            waiting.clear()
-            for engine in engines:
-                engine.interrupt()

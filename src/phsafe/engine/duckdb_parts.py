@@ -1,0 +1,52 @@
+"""Parts of the input counted side by side, each by a connection of its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, Protocol
+
+from phsafe.engine.ranges import KeyRange
+
+
+class PartEngine(Protocol):
+    """What is needed of an engine to work on parts."""
+
+    def within(self, keys: KeyRange) -> contextlib.AbstractContextManager[None]:
+        """While the context lasts, tables that were read have only the rows of a range."""
+
+    def interrupt(self) -> None:
+        """Stop the query that is running, if there is one."""
+
+
+def side_by_side(
+    engines: Sequence[PartEngine],
+    parts: Sequence[KeyRange],
+    work: Callable[[Any], None],
+    progress: Callable[[float], None],
+) -> None:
+    """Work on every part; each engine takes the next one when it is free. The first failure stops all."""
+    waiting = deque(parts)
+
+    def run(engine: PartEngine) -> None:
+        while waiting:
+            try:
+                keys = waiting.popleft()
+            except IndexError:
+                return
+            with engine.within(keys):
+                work(engine)
+            progress(1 - len(waiting) / (len(parts) + 1))
+
+    with ThreadPoolExecutor(len(engines)) as pool:
+        running = [pool.submit(run, engine) for engine in engines]
+        try:
+            done, _ = wait(running, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        finally:
+            waiting.clear()
+            for engine in engines:
+                engine.interrupt()
