@@ -181,6 +181,7 @@ def test_hostile_labels_and_manifests_run_nothing(release, estimates, look, tmp_
             tmp_path / "r.html",
             estimates=tables,
             title="".join(PAYLOADS),
+            force=True,
         )
     )
     assert page.title().startswith("<script>")

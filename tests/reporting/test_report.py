@@ -244,7 +244,9 @@ def test_a_hostile_manifest_is_only_ever_text(versions, release_id, partial, tmp
         tmp_path / "copy",
         lambda m: m.update(versions=versions, release_id=release_id, more=deep(50)),
     )
-    path = phsafe.report(copy, tmp_path / "r.html", title="<i>&amp;</i>")
+    with pytest.raises(PHSafeError, match="manifest"):
+        phsafe.report(copy, tmp_path / "r.html")
+    path = phsafe.report(copy, tmp_path / "r.html", title="<i>&amp;</i>", force=True)
     parsed = read(path)
     assert parsed.tags.count("script") == 2
     assert path.stat().st_size < 300_000
