@@ -25,7 +25,9 @@ def config_of(run: str = "us", keep=lambda table, level: True, **changes) -> Con
     return Config.load(document | changes)
 
 
-def make_release(config: Config, out: Path, release_id: str = "0f0e0d0c-0000-4000-8000-000000000000") -> Release:
+def make_release(
+    config: Config, out: Path, release_id: str = "0f0e0d0c-0000-4000-8000-000000000000"
+) -> Release:
     """A release folder of counts that grow from group to group, with real noise."""
     counts = {}
     for m in config.measurements():
