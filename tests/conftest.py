@@ -193,10 +193,20 @@ def powerless():
     return run
 
 
+HERE = Path(__file__).resolve().parent
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--without", action="append", default=[], metavar="PROGRAM", help="leave out tests that need PROGRAM"
     )
+
+
+def pytest_ignore_collect(collection_path):
+    """Programs that stand beside the tests are no tests."""
+    if collection_path.suffix == ".py" and HERE in collection_path.parents:
+        return not collection_path.name.startswith(("test_", "conftest")) or None
+    return None
 
 
 def pytest_configure(config):

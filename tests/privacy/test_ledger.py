@@ -144,7 +144,9 @@ def test_names_that_no_disk_takes(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_goes_wrong_while_a_file_is_made_leaves_nothing(path):
+def test_what_goes_wrong_while_a_file_is_made_leaves_nothing_under_its_name(path):
+    """What was begun stays while the name is free, so that the key beside it is not taken for a lost ledger's."""
+
     def full(_):
         raise OSError(28, "No space left on device")
 
@@ -155,9 +157,12 @@ def test_what_goes_wrong_while_a_file_is_made_leaves_nothing(path):
         ledger_file.publish(path, full)
     with pytest.raises(LedgerError, match=r"^no$"):
         ledger_file.publish(path, refused)
-    assert list(path.parent.iterdir()) == []
+    begun = ledger_file.unfinished(path)
+    assert sorted(path.parent.iterdir()) == sorted(begun)
+    assert len(begun) == 2
     with pytest.raises(LedgerError, match="never replaced"):
         ledger_file.publish(path, lambda _: path.write_text("somebody else's"))
+    ledger_file.sweep(path)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert path.read_text() == "somebody else's"
 

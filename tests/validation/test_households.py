@@ -77,7 +77,7 @@ def both(engine, data):
     return plain, {name: composed[name] for name in plain}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(POPULATIONS, st.sampled_from([2, LIMIT]))
 def test_compositions_break_the_same_rules(population, limit):
     # Too few bits for two persons, and each household with two is counted apart.

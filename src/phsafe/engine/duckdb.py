@@ -20,7 +20,7 @@ from ibis.expr.types import Table
 
 from phsafe.engine.duckdb_errors import in_words
 from phsafe.engine.duckdb_parts import side_by_side
-from phsafe.engine.duckdb_views import View, literal_path
+from phsafe.engine.duckdb_views import View, literal_path, quoted
 from phsafe.engine.options import Engine, EngineOptions, Gathered, Location, Storage
 from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
 from phsafe.errors import PHSafeError
@@ -98,7 +98,7 @@ class DuckDB:
     def stored(self, table: Table, key: str) -> Table:
         """See `Engine`: a Parquet file in the temporary folder."""
         file = self._folder / f"{next(self._numbers)}.parquet"
-        self._tell(lambda: self._ibis.to_parquet(table, file))
+        self._execute(f"COPY ({self._compiled(table)}) TO {quoted(os.fspath(file))} (FORMAT parquet)")
         return self.read_parquet([file], key)
 
     def frequent(self, keys: Table, limit: int) -> Table:

@@ -37,7 +37,7 @@ class View:
             files = [file for file in files if file in needed] or files[:1]
         limits = [f'"{self.key}" >= {keys.low}'] if keys.low is not None else []
         limits += [f'"{self.key}" < {keys.high}'] if keys.high is not None else []
-        names = ", ".join(_quoted(literal_path(file)) for file in files)
+        names = ", ".join(quoted(literal_path(file)) for file in files)
         where = f" WHERE {' AND '.join(limits)}" if limits else ""
         # Paths are quoted above; the other names and numbers are ours.
         rows = f"SELECT * FROM read_parquet([{names}], hive_partitioning=false){where}"  # noqa: S608
@@ -55,5 +55,6 @@ def literal_path(path: Path) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
