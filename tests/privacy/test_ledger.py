@@ -1,5 +1,6 @@
 """Claim C12: the ledger can't be overspent, by parallel processes, crashes or tampering, without being found out."""
 
+import errno
 import os
 import random
 import signal
@@ -595,3 +596,18 @@ def test_kill_9_never_loses_a_charge_or_breaks_the_ledger(path):
     assert confirmed <= charged
     assert len(charged) - len(confirmed) <= 12, "at most one unconfirmed charge for each kill, and it stays"
     ledger.charge(THIRD, "after", {})
+
+
+@pytest.mark.parametrize(
+    ("number", "is_told"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)]
+)
+def test_a_folder_that_cannot_be_flushed_by_itself_is_no_fault(tmp_path, monkeypatch, number, is_told):
+    def fail(_):
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(ledger_file.os, "fsync", fail)
+    if is_told:
+        with pytest.raises(OSError, match="no"):
+            ledger_file._sync_folder(tmp_path)
+    else:
+        ledger_file._sync_folder(tmp_path)

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -12,7 +13,8 @@ from phsafe.levels import STATE, UNATTRIBUTED, Geography, Level
 from phsafe.source import load
 from phsafe.spec import Line, Table, Tabulation
 from phsafe.tables import CENSUS_2020
-from phsafe.tabulation import tabulate_tables
+from phsafe.tabulation import Tabulated, tabulate_tables
+from phsafe.tabulation.plan import Plan
 
 
 def tabulate(config, data, catalog=CENSUS_2020):
@@ -199,3 +201,16 @@ def test_progress_tells_stages_in_order(us, small_frames, engine):
     )
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (0.0, 1.0)
+
+
+def test_a_count_below_zero_would_be_a_fault_of_ours(us):
+    plan = Plan(Config.load(us))
+    occupied = plan.units.mask(np.arange(plan.units.size), plan.tabulations[1].units)
+    place = plan.units.size + int(np.flatnonzero(occupied)[0])
+        np.flatnonzero(plan.units.mask(np.arange(plan.units.size), plan.tabulations[1].units))[0]
+    )
+    homes = pl.DataFrame({"place": [place], "n": [-1]})
+    nobody = pl.DataFrame(schema={"code": pl.Int64, "place": pl.Int64, "n": pl.Int64})
+    universes = len(plan.universes)
+    with pytest.raises(AssertionError, match="below zero"):
+        Tabulated(plan, homes, nobody, [nobody] * universes, [0] * universes).counts()
