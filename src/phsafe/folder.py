@@ -110,6 +110,10 @@ class Release(Frames):
             for output, _ in self.config.outputs()
         )
 
+    def __repr__(self) -> str:
+        """Short, and without the place: it stands in notebooks and logs that others read."""
+        return f"Release({self.path.name!r}, release_id={self.release_id!r})"
+
     def _repr_html_(self) -> str:
         from phsafe.display.notebook import release_html  # noqa: PLC0415  (for notebooks only)
 

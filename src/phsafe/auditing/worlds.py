@@ -10,13 +10,14 @@ levels adds the same noise to a count that changes and to one that doesn't.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from phsafe.conditions import where
+from phsafe.conditions import Code, where
 from phsafe.config import Config
 from phsafe.engine import open_engine
 from phsafe.levels import UNATTRIBUTED, Geography, Level
@@ -149,7 +150,10 @@ def _frames(worlds: int, bounded: bool, moved: bool) -> dict[str, pa.Table]:
     }
 
 
-def _table(columns: dict[str, object]) -> pa.Table:
+def _table(columns: Mapping[str, Code | Sequence[Code]]) -> pa.Table:
     """A table whose single values are repeated to the length of MAFID."""
-    size = len(columns["MAFID"])  # type: ignore[arg-type]
-    return pa.table({k: [v] * size if isinstance(v, int | str) else list(v) for k, v in columns.items()})  # type: ignore[call-overload]
+    mafids = columns["MAFID"]
+    assert not isinstance(mafids, int | str)
+    return pa.table(
+        {k: [v] * len(mafids) if isinstance(v, int | str) else list(v) for k, v in columns.items()}
+    )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from phsafe.auditing import Finding
 
 
 def audit(
@@ -49,7 +53,7 @@ def audit(
         )
 
 
-def _show(findings: list) -> None:  # type: ignore[type-arg]
+def _show(findings: Sequence[Finding]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 

@@ -127,11 +127,14 @@ class DuckDB:
                     work(self)
                 progress(i / len(parts))
             return
+        others = [self._other() for _ in range(threads)]
         self._execute("SET threads TO 1")
         try:
-            side_by_side([self._other() for _ in range(threads)], parts[1:], work, progress)
+            side_by_side(others, parts[1:], work, progress)
         finally:
             self._execute(f"SET threads TO {threads}")
+            for other in others:
+                other._connection.close()
 
     def _parts(self, tables: Sequence[Table]) -> list[KeyRange]:
         """Parquet files say between which keys their pieces lie; a sample says it of unsorted ones."""
@@ -261,7 +264,8 @@ class _Gathered:
         with self._lock:
             how = f'INSERT INTO "{self.name}"' if self._begun else f'CREATE TABLE "{self.name}" AS'
             part._execute(f"{how} {sql}")
-            self._begun.append(self.engine._table(self.name, expression)) if not self._begun else None
+            if not self._begun:
+                self._begun.append(self.engine._table(self.name, expression))
 
     @property
     def table(self) -> Table | None:

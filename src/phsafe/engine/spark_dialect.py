@@ -11,7 +11,7 @@ from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 # ruff: noqa: N802, ANN401  (Ibis' names, and sqlglot's types are its own affair)
 
 
-class Compiler(PySparkCompiler):  # type: ignore[misc]
+class Compiler(PySparkCompiler):
     """Ibis' compiler, and three rules more."""
 
     def visit_CountStar(self, op: ops.CountStar, *, arg: Any, where: Any) -> Any:

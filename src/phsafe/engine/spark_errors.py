@@ -50,8 +50,8 @@ _CLUSTER: _Signs = (
 @contextlib.contextmanager
 def in_words(places: Sequence[str]) -> Iterator[None]:
     """Turn whatever Spark raises into one sentence about the file concerned, one of `places`, or about the cluster."""
-    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415  (both come with PySpark)
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415
+    import grpc  # noqa: PLC0415  (both come with PySpark)
+    from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:

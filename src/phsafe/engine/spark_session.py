@@ -123,7 +123,7 @@ def _running() -> Any:  # noqa: ANN401
 
 def _connect(master: str, options: EngineOptions) -> Any:  # noqa: ANN401
     try:
-        import grpc  # type: ignore[import-untyped]  # noqa: PLC0415
+        import grpc  # noqa: PLC0415
         from pyspark.sql.connect.client import DefaultChannelBuilder  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import clarabel  # type: ignore[import-untyped]
+import clarabel
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse

@@ -16,9 +16,9 @@ from phsafe.explorer.meaning import guesses
 from phsafe.explorer.workbook_levels import FIRST_THRESHOLD, Levels
 
 if TYPE_CHECKING:
-    from xlsxwriter import Workbook  # type: ignore[import-untyped]
-    from xlsxwriter.format import Format  # type: ignore[import-untyped]
-    from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+    from xlsxwriter import Workbook
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
 
 MODES = ["published", "tight", "tight-bounded"]
 DEFINITIONS = ["zcdp", "puredp"]

@@ -11,8 +11,8 @@ from phsafe.explorer.targets import reach
 from phsafe.privacy.margins import Z
 
 if TYPE_CHECKING:
-    from xlsxwriter import Workbook  # type: ignore[import-untyped]
-    from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+    from xlsxwriter import Workbook
+    from xlsxwriter.worksheet import Worksheet
 
     from phsafe.explorer.workbook import Styles
 

@@ -12,7 +12,7 @@ from phsafe.explorer.workbook_levels import HEAD_HEIGHT, Levels
 from phsafe.privacy.margins import Z
 
 if TYPE_CHECKING:
-    from xlsxwriter import Workbook  # type: ignore[import-untyped]
+    from xlsxwriter import Workbook
 
     from phsafe.explorer.workbook import Styles
 

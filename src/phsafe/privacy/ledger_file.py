@@ -50,16 +50,13 @@ def publish(path: Path, fill: Callable[[Path], None]) -> None:
             os.fchmod(descriptor, _OWNER_ONLY)
         finally:
             os.close(descriptor)
-        try:
-            fill(temporary)
-            os.link(temporary, path)
-        finally:
-            # While the name is free, what was begun stays: the key beside it is then not a lost ledger's.
-            if os.path.lexists(path):
-                temporary.unlink(missing_ok=True)
+        fill(temporary)
+        os.link(temporary, path)
         _sync_folder(path.parent)
     except (OSError, LedgerError) as error:
+        # While the name is free, what was begun stays: the key beside it is then not a lost ledger's.
         if os.path.lexists(path):
+            sweep(path)
             raise LedgerError(
                 f"{path}: there is a file of this name already; a ledger is never replaced"
             ) from None

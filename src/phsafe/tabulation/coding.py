@@ -7,14 +7,14 @@ cell and population group can be decided from that integer afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import ibis
 import numpy as np
-from ibis.expr.types import IntegerValue, Table
+from ibis.expr.types import IntegerValue, Table, Value
 from numpy.typing import NDArray
 
 from phsafe.conditions import Code, Where
@@ -30,6 +30,15 @@ def _array_extract(classes: list[int], position: int) -> int:  # type: ignore[em
 
 position_of = ibis.udf.scalar.builtin(_array_position, name="array_position")
 element_at = ibis.udf.scalar.builtin(_array_extract, name="array_extract")
+
+
+def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
+    """The number of a text, null if it has none.
+
+    DuckDB looks a text up once for each entry of a Parquet dictionary, not for each row.
+    """
+    position = position_of(ibis.array([str(code) for code in numbers]), column)
+    return element_at(ibis.array([ibis.literal(number, "int64") for number in numbers.values()]), position)
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,7 @@ class Classes:
         numbered = sorted((code, i) for i, codes in enumerate(self.members, 1) for code in codes)
         if not column.type().is_string():
             return _step(column, numbered)
-        # DuckDB looks a text up once for each entry of a Parquet dictionary, not for each row.
-        position = position_of(ibis.array([code for code, _ in numbered]), column)
-        return ibis.coalesce(
-            element_at(ibis.array([ibis.literal(i, "int64") for _, i in numbered]), position),
-            ibis.literal(0, "int64"),
-        )
+        return ibis.coalesce(looked_up(column, dict(numbered)), ibis.literal(0, "int64"))
 
     def allowed(self, codes: frozenset[Code]) -> NDArray[np.bool_]:
         """For each class, whether a condition that allows `codes` allows it (it takes a class whole)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.schema import UNITS, Column, Digits, Layout
-from phsafe.tabulation.coding import Classes, element_at, position_of
+from phsafe.tabulation.coding import Classes, looked_up
 from phsafe.validation.rules import Rule
 
 
@@ -41,9 +40,7 @@ def _has_codes(column: Column) -> bool:
 
 def _listed(table: Table, column: Column) -> IntegerValue:
     """A number where a code is in the domain, else null."""
-    codes = ibis.array([str(code) for code in column.codes])
-    ones = ibis.array([ibis.literal(1, "int64")] * len(column.codes))
-    return element_at(ones, position_of(codes, table[column.name]))
+    return looked_up(table[column.name], dict.fromkeys(column.codes, 1))
 
 
 def _outside(table: Table, column: Column) -> BooleanValue:

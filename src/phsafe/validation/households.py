@@ -6,13 +6,17 @@ Units, geo and the members' numbers are put side by side, which gives a row for 
 
 from __future__ import annotations
 
-import ibis
-from ibis.expr.types import BooleanValue, IntegerValue, Table
+from collections.abc import Mapping
 
+import ibis
+from ibis.expr.types import BooleanValue, IntegerValue, StringValue, Table
+
+from phsafe.conditions import Code
 from phsafe.schema import FAMILY, GEO, HOUSEHOLDER, OWN_CHILDREN, UNITS
 from phsafe.source.tables import Tables
-from phsafe.validation.packing import LIMIT, Facts, Fields, known, looked_up
-from phsafe.validation.rules import Rule
+from phsafe.tabulation.coding import looked_up
+from phsafe.validation.packing import LIMIT, Facts, Fields, known
+from phsafe.validation.rules import Condition, Rule, Weight
 
 ADULT = 18
 #: Everyone in the family but the householder and a spouse.
@@ -113,14 +117,14 @@ def _beside(left: Table, right: Table) -> Table:
 def packed_members_of(persons: Table) -> Table:
     """As `members_of`, with the numbers of each relation packed in words: for fewer than LIMIT persons."""
     persons = persons.filter(persons.MAFID.notnull())
-    lists: dict[str, dict[str, int]] = {word: {} for word in FIELDS.words}
+    lists: dict[str, dict[Code, int]] = {word: {} for word in FIELDS.words}
     for name, codes in RELATIONS.items():
         word, weight = FIELDS.weights(name)
         lists[word] |= dict.fromkeys(codes, weight)
-    words = {word: looked_up(persons.RELSHIP, weights) for word, weights in lists.items()}
+    words = {word: _weight(persons.RELSHIP, weights) for word, weights in lists.items()}
     word, weight = FIELDS.weights("own_minors")
     of_minors = lists[word] | {code: lists[word].get(code, 0) + weight for code in OWN_CHILDREN}
-    words[word] = (persons.QAGE < ADULT).ifelse(looked_up(persons.RELSHIP, of_minors), words[word])
+    words[word] = (persons.QAGE < ADULT).ifelse(_weight(persons.RELSHIP, of_minors), words[word])
     by_rtype: dict[str, list[tuple[int, int]]] = {}
     for name, rtype in RTYPES.items():
         word, weight = FIELDS.weights(name)
@@ -131,6 +135,10 @@ def packed_members_of(persons: Table) -> Table:
     return coded.group_by("MAFID").agg(
         persons=coded.count().cast("int64"), **{word: coded[word].sum() for word in words}
     )
+
+
+def _weight(relation: StringValue, weights: Mapping[Code, int]) -> IntegerValue:
+    return ibis.coalesce(looked_up(relation, weights), ibis.literal(0, "int64"))
 
 
 def members_of(persons: Table) -> Table:
@@ -173,11 +181,11 @@ def household_rules() -> list[Rule]:
     ]  # fmt: skip
 
 
-def _keys(name, table, breaks, weight) -> Rule:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _keys(name: str, table: str, breaks: Condition, weight: Weight) -> Rule:
     return Rule(name, "error", table, "MAFID", breaks, weight)
 
 
-def _unit(name, column, breaks) -> Rule:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def _unit(name: str, column: str, breaks: Condition) -> Rule:
     """A rule on a unit and its members, where exactly one unit row stands for them."""
     return Rule(name, "warning", "units", column, lambda t: (t.units == 1) & breaks(t))
 

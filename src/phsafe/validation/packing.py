@@ -6,7 +6,7 @@ packed as unknown; the rules on columns have reported them, and no other rule lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -14,7 +14,7 @@ import ibis
 from ibis.expr.types import IntegerColumn, IntegerValue, Table, Value
 
 from phsafe.schema import Column
-from phsafe.tabulation.coding import Classes, element_at, position_of
+from phsafe.tabulation.coding import Classes
 
 #: A count has 12 bits, so that five fit in a word with a sign.
 FIELD_BITS = 12
@@ -101,10 +101,3 @@ class Fields:
             shifted = table[word] >> ibis.literal(weight.bit_length() - 1, "int64")
             found[name] = (shifted & ibis.literal(LIMIT - 1, "int64")).cast("int64")
         return found
-
-
-def looked_up(column: Value, weights: Mapping[str, int]) -> IntegerValue:
-    """The weight of a text, 0 if it has none."""
-    position = position_of(ibis.array(list(weights)), column)
-    numbers = ibis.array([ibis.literal(weight, "int64") for weight in weights.values()])
-    return ibis.coalesce(element_at(numbers, position), ibis.literal(0, "int64"))

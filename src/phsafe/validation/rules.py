@@ -14,6 +14,9 @@ import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 Severity = Literal["error", "warning", "note"]
+#: Whether each row breaks a rule, and for how many it stands.
+Condition = Callable[[Table], BooleanValue]
+Weight = Callable[[Table], IntegerValue]
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,10 @@ class Rule:
     severity: Severity
     table: str
     column: str
-    breaks: Callable[[Table], BooleanValue]
-    weight: Callable[[Table], IntegerValue] | None = None
+    breaks: Condition
+    weight: Weight | None = None
     by_value: bool = False
-    quickly: Callable[[Table], IntegerValue] | None = None
+    quickly: Weight | None = None
 
     def count(self, base: Table, times: str | None = None) -> IntegerValue:
         """How many rows break the rule. A row of the base stands for as many as its column `times` says."""
