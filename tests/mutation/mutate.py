@@ -39,6 +39,8 @@ COUNTING = [
 ]
 LEDGER = [
     "tests/privacy/test_ledger.py",
+    "tests/privacy/test_ledger_chain.py",
+    "tests/privacy/test_ledger_file.py",
     # Many processes for minutes; what they show does not hang on one operator.
     "--deselect=tests/privacy/test_ledger.py::test_of_five_parallel_releases_with_room_for_two_two_succeed",
     "--deselect=tests/privacy/test_ledger.py::test_kill_9_never_loses_a_charge_or_breaks_the_ledger",

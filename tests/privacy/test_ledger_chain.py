@@ -1,0 +1,156 @@
+"""Tampering with a ledger is found, and does no harm."""
+
+import random
+import sqlite3
+from fractions import Fraction
+
+import pytest
+
+from phsafe.privacy.accountant import Loss
+from phsafe.privacy.ledger import LedgerError
+
+
+def test_triggers_refuse_changes(filled):
+    database = sqlite3.connect(filled.path)
+    for statement in ("UPDATE entries SET body = ''", "DELETE FROM entries", "DELETE FROM head"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            database.execute(statement)
+    database.close()
+    assert filled.verify() == []
+
+
+def recompute(database):
+    """What a careful forger without the key does: a fresh, consistent chain over whatever rows are there."""
+    from phsafe.privacy.ledger_chain import _hash
+
+    before = ""
+    rows = database.execute("SELECT number, body FROM entries ORDER BY number").fetchall()
+    for number, body in rows:
+        before = _hash(number, before, body)
+        database.execute("UPDATE entries SET hash = ? WHERE number = ?", (before, number))
+    database.execute("UPDATE head SET entries = ?", (len(rows),))
+
+
+SWAP = """UPDATE entries SET number = 90 WHERE number = 1; UPDATE entries SET number = 1 WHERE number = 2;
+          UPDATE entries SET number = 2 WHERE number = 90;"""
+TAMPERINGS = {
+    "a row": "UPDATE entries SET body = replace(body, '1/3', '1/9') WHERE number = 2",
+    "a row's release": "UPDATE entries SET body = replace(body, 'release-0', 'release-x') WHERE number = 1",
+    "a hash": "UPDATE entries SET hash = 'x' || substr(hash, 2) WHERE number = 3",
+    "the cap": 'UPDATE entries SET body = replace(body, \'"cap":"2"\', \'"cap":"9"\') WHERE number = 0',
+    "a row in the middle": "DELETE FROM entries WHERE number = 2",
+    "the first row": "DELETE FROM entries WHERE number = 0",
+    "the tail": "DELETE FROM entries WHERE number = 4",
+    "all": "DELETE FROM entries",
+    "the order": SWAP,
+    "the head": "DELETE FROM head",
+    "the count": "UPDATE head SET entries = 3",
+    "the mac": "UPDATE head SET mac = 'ü'",
+    "a row's type": "UPDATE entries SET body = x'ff00' WHERE number = 2",
+}
+
+
+@pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_tampering_is_found(filled, tampering, careful):
+    from phsafe.privacy.ledger_chain import TRIGGERS
+
+    database = sqlite3.connect(filled.path)
+    for name in TRIGGERS:
+        database.execute(f"DROP TRIGGER {name}")
+    database.executescript(TAMPERINGS[tampering])
+    if careful and tampering not in ("a hash", "the count"):
+        recompute(database)
+    for statement in TRIGGERS.values():
+        database.execute(statement)
+    database.commit()
+    database.close()
+    assert filled.verify() != []
+    with pytest.raises(LedgerError):
+        filled.charge(Loss("zcdp", Fraction(1, 100), Fraction(2, 100)), "r", {})
+
+
+def test_missing_triggers_and_open_modes_are_found(filled):
+    filled.path.chmod(0o644)
+    assert filled.verify() == ["the ledger can be read or changed by others than its owner"]
+    filled.path.chmod(0o600)
+    database = sqlite3.connect(filled.path)
+    database.execute("DROP TRIGGER no_update_of_entries")
+    database.close()
+    assert filled.verify() == ["the triggers that keep the ledger append-only were removed or changed"]
+
+
+HOSTILE = {
+    "an amount that fills the memory": '{"unbounded":"1e999999999","bounded":"1"',
+    "an amount below 0": '{"unbounded":"-1","bounded":"1"',
+    "a number for an amount": '{"unbounded":1,"bounded":1',
+    "no number": '{"unbounded":"1/0","bounded":"nan"',
+    "digits without end": '{"unbounded":"' + "1" * 10**6 + '","bounded":"1"',
+    "orders to a terminal": '{"release_id":"\\u001b[2J","unbounded":"1","bounded":"1"',
+    "no details": '{"details":[],"unbounded":"1","bounded":"1"',
+    "depth": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_content_is_damage_and_does_no_harm(filled, kind, third):
+    rest = ',"time":"","release_id":"","details":{},"fingerprint":null,"version":""}'
+    start = HOSTILE[kind]
+    given = [part.partition('"')[0] for part in start.split('"')[1::2]]
+    fields = [f for f in rest.strip(",}").split(",") if f.partition(":")[0].strip('"') not in given]
+    body = start if kind == "depth" else f"{start},{','.join(fields)}}}"
+    database = sqlite3.connect(filled.path)
+    database.execute("INSERT INTO entries VALUES (5, ?, 'x')", [body])
+    database.commit()
+    database.close()
+    with pytest.raises(LedgerError, match="an entry can't be read"):
+        filled.read()
+    assert filled.verify() != []
+    with pytest.raises(LedgerError, match="nothing was charged"):
+        filled.charge(third, "r", {})
+
+
+def test_a_view_in_place_of_a_table_is_not_asked(filled, third):
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number, i, i FROM n"
+    )
+    database = sqlite3.connect(filled.path)
+    database.executescript(f"ALTER TABLE entries RENAME TO old; CREATE VIEW entries AS {endless}")
+    database.close()
+    for call in (filled.read, lambda: filled.charge(third, "r", {})):
+        with pytest.raises(LedgerError, match="not a ledger's"):
+            call()
+    assert "not a ledger's" in filled.verify()[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_torn_writes_are_found_or_do_no_harm(filled, seed, third):
+    """Cut off, zeroed or scrambled anywhere: the same entries as before, or a refusal in words."""
+    chance, content = random.Random(seed), filled.path.read_bytes()
+    before = filled.read()
+    for _ in range(40):
+        place, torn = chance.randrange(len(content)), bytearray(content)
+        kind = chance.choice(["cut", "zeros", "noise"])
+        size = chance.choice([1, 512, 4096])
+        torn[place : None if kind == "cut" else place + size] = {
+            "cut": b"",
+            "zeros": bytes(min(size, len(content) - place)),
+            "noise": chance.randbytes(min(size, len(content) - place)),
+        }[kind]
+        filled.path.write_bytes(torn)
+        try:
+            filled.check(third)
+            assert filled.read() == before
+        except LedgerError as error:
+            assert len(error.reasons) == 1
+    filled.path.write_bytes(content)
+    assert filled.verify() == []
+
+
+def test_an_older_copy_is_found_against_a_noted_head(filled, third):
+    old = filled.path.read_bytes()
+    head = filled.charge(third, "latest", {}).hash
+    assert filled.verify(head) == []
+    filled.path.write_bytes(old)
+    assert filled.verify() == [], "an older copy is whole in itself"
+    assert "older copy" in filled.verify(head)[0]
