@@ -107,3 +107,10 @@ def test_check_against_the_ledger_finds_an_older_copy(phsafe_command, folder, tm
     opened = Release.open(folder)
     ledger.charge(plan(opened.config).total, opened.release_id, {})
     assert phsafe_command("check", folder, "--ledger", ledger.path).code == 0
+
+
+def test_a_release_shows_itself_shortly_and_without_its_place(folder):
+    """Notebooks and logs keep what Python shows, and others read them."""
+    release = phsafe.Release.open(folder)
+    assert repr(release) == f"Release('release', release_id='{release.release_id}')"
+    assert str(folder.parent) not in repr(release)

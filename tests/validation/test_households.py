@@ -6,17 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from phsafe.config import Config
 from phsafe.engine import EngineOptions, open_engine
 from phsafe.schema import GEO, PERSONS, UNITS
 from phsafe.source import load
-from phsafe.tabulation.households import repeated
-from phsafe.tabulation.run import Repeated
+from phsafe.tabulation.households import matched, repeated
+from phsafe.tabulation.plan import Plan
+from phsafe.tabulation.run import Part
 from phsafe.validation import households as module
+from phsafe.validation import run
 from phsafe.validation.households import FIELDS, UNIT_FACTS, household_rules, households, members_of
 from phsafe.validation.packing import LIMIT
 from phsafe.validation.rules import counts_of
 from phsafe.validation.run import HouseholdRules
 
+PLAN = Plan(Config.load("examples/us.json"))
 MAFIDS = st.sampled_from([100_000_001, 100_000_002, 100_000_003, None])
 
 
@@ -72,7 +76,11 @@ def both(engine, data):
         base = households(tables, units, geo, members_of(tables.persons))
         plain = engine.fetch(counts_of(base, household_rules())).to_pylist()[0]
         rules = HouseholdRules()
-        rules.look(engine, Repeated(tables, units, geo))
+        with (
+            engine.materialized(matched(tables, PLAN, units, geo, rules)) as both_rows,
+            rules.look(engine, Part(tables, units, geo, both_rows)),
+        ):
+            pass
     composed = rules.counted(engine)
     return plain, {name: composed[name] for name in plain}
 
@@ -83,6 +91,25 @@ def test_compositions_break_the_same_rules(population, limit):
     # Too few bits for two persons, and each household with two is counted apart.
     with pytest.MonkeyPatch.context() as patch, open_engine(EngineOptions(threads=1)) as engine:
         patch.setattr(module, "LIMIT", limit)
+        patch.setattr(run, "LIMIT", limit)
+        plain, composed = both(engine, frames(population))
+    assert composed == plain
+
+
+def as_it_should_be(population):
+    """The same people, in units that stand once in units and in geo; everybody in one of them."""
+    units = {row["MAFID"]: row for row in population["units"] if row["MAFID"] is not None}
+    geo = [{"MAFID": key, "TABBLKST": "44", "RTYPE": row["RTYPE"]} for key, row in units.items()]
+    persons = [row for row in population["persons"] if row["MAFID"] in units]
+    return {"persons": persons, "units": list(units.values()), "geo": geo}
+
+
+@settings(max_examples=10, deadline=None)
+@given(POPULATIONS.map(as_it_should_be), st.sampled_from([2, LIMIT]))
+def test_keys_that_all_match_are_a_quicker_way_to_the_same(population, limit):
+    with pytest.MonkeyPatch.context() as patch, open_engine(EngineOptions(threads=1)) as engine:
+        patch.setattr(module, "LIMIT", limit)
+        patch.setattr(run, "LIMIT", limit)
         plain, composed = both(engine, frames(population))
     assert composed == plain
 

@@ -6,10 +6,12 @@ docs/privacy.md). There should be none; they are found first, so that a plain jo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
+from typing import Protocol
 
 import ibis
-from ibis.expr.types import Table
+from ibis.expr.types import IntegerValue, Table
 
 from phsafe.engine import Engine
 from phsafe.errors import ConfigError, DataError
@@ -22,21 +24,45 @@ from phsafe.tabulation.plan import Plan
 HOUSING_UNIT = 2
 
 
+class Facts(Protocol):
+    """What else somebody wants to know of units and geo rows that are put side by side."""
+
+    def of_units(self, units: Table) -> Mapping[str, IntegerValue]:
+        """Columns for each unit."""
+
+    def of_geo(self, geo: Table) -> Mapping[str, IntegerValue]:
+        """Columns for each geo row."""
+
+
 def repeated(table: Table, engine: Engine) -> Table:
     """The MAFIDs that stand more than once in a table."""
     return engine.frequent(table.select("MAFID"), 1)
 
 
-def households(tables: Tables, plan: Plan, units_twice: Table, geo_twice: Table) -> Table:
-    """MAFID and place of every housing unit in the state filter, without the repeated ones."""
-    # Codes first, joins then: what travels through a join is one small number.
-    housing = tables.units.filter(tables.units.RTYPE == HOUSING_UNIT)
-    units = housing.select("MAFID", unit=plan.units.expression(housing))
-    geo = _regions(tables.geo.filter(tables.geo.RTYPE == HOUSING_UNIT), plan)
-    inside = geo.filter(geo.state > 0).select("MAFID", "region")
-    joined = units.anti_join(units_twice, "MAFID").inner_join(inside.anti_join(geo_twice, "MAFID"), "MAFID")
-    place = joined.unit + joined.region * plan.units.size
-    return joined.select("MAFID", place=place.cast("int32") if _size(plan) < 2**31 else place)
+def matched(tables: Tables, plan: Plan, units_twice: Table, geo_twice: Table, facts: Facts | None) -> Table:
+    """Units and their geo rows side by side: every MAFID that stands once in both, with the unit's code and region."""
+    # Codes first, joins then: what travels through a join is a few small numbers.
+    units, geo = tables.units, tables.geo
+    region, state = _region(geo, plan)
+    units = units.select(
+        "MAFID",
+        unit_rtype=units.RTYPE,
+        unit=plan.units.expression(units),
+        **(facts.of_units(units) if facts else {}),
+    )
+    geo = geo.select(
+        "MAFID", geo_rtype=geo.RTYPE, state=state, region=region, **(facts.of_geo(geo) if facts else {})
+    )
+    return units.anti_join(units_twice, "MAFID").inner_join(geo.anti_join(geo_twice, "MAFID"), "MAFID")
+
+
+def households(matched_units: Table, plan: Plan) -> Table:
+    """MAFID and place of every housing unit in the state filter."""
+    table = matched_units
+    housing = (table.unit_rtype == HOUSING_UNIT) & (table.geo_rtype == HOUSING_UNIT)
+    inside = table.filter(housing & (table.state > 0))
+    place = inside.unit + inside.region * plan.units.size
+    return inside.select("MAFID", place=place.cast("int32") if _size(plan) < 2**31 else place)
 
 
 def check_geography(geo: Table, plan: Plan) -> None:
@@ -53,13 +79,13 @@ def _size(plan: Plan) -> int:
     return plan.units.size * prod(radix for _, radix in region_radices(plan))
 
 
-def _regions(geo: Table, plan: Plan) -> Table:
-    """MAFID, the state's number in the state filter (0 or null outside), and the region's packed digits."""
-    geo = geo.mutate(state=position_of(ibis.array(list(plan.config.states)), geo.TABBLKST))
-    total, stride = geo.state.cast("int64"), 1 + len(plan.config.states)
+def _region(geo: Table, plan: Plan) -> tuple[IntegerValue, IntegerValue]:
+    """The region's packed digits, and the state's number in the state filter (0 or null outside)."""
+    state = position_of(ibis.array(list(plan.config.states)), geo.TABBLKST)
+    total, stride = state.cast("int64"), 1 + len(plan.config.states)
     for column, radix in region_radices(plan)[1:]:
         # A text that is not digits gets the one number that no region has, so it only leaves that geography.
         is_code = geo[column].re_search(f"^[0-9]{{{digits(column)}}}$")
         number = ibis.cases((is_code, geo[column].try_cast("int64")), else_=ibis.literal(radix - 1, "int64"))
         total, stride = total + number * ibis.literal(stride, "int64"), stride * radix
-    return geo.select("MAFID", "state", region=total)
+    return total, state

@@ -9,9 +9,11 @@ A large input is counted part by part: all rows of a MAFID are in one part, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import polars as pl
 import pyarrow as pa
@@ -25,7 +27,7 @@ from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
 from phsafe.tabulation import cells, people, truncation
 from phsafe.tabulation.cells import Rows
-from phsafe.tabulation.households import check_geography, households, repeated
+from phsafe.tabulation.households import Facts, check_geography, households, matched, repeated
 from phsafe.tabulation.parts import Once, Sum
 from phsafe.tabulation.plan import Plan
 
@@ -90,16 +92,20 @@ class Tabulated:
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """The tables of the input, and the MAFIDs of a part that stand more than once."""
+class Part:
+    """The tables of the input, the MAFIDs of a part that stand more than once, and its units with their geo rows."""
 
     tables: Tables
-    units: Table
-    geo: Table
+    units_twice: Table
+    geo_twice: Table
+    matched: Table
 
 
-#: Something else to find out about each part while it is at hand.
-Look = Callable[[Engine, Repeated], None]
+class Look(Facts, Protocol):
+    """Something else to find out about each part while it is at hand."""
+
+    def look(self, engine: Engine, part: Part) -> AbstractContextManager[Table]:
+        """Look at a part. What comes back says how many persons each MAFID has, while the context lasts."""
 
 
 def tabulate_tables(
@@ -138,24 +144,31 @@ class _Counting:
 
     def count_part(self, part: Engine, look: Look | None) -> None:
         """Count one part, and put the members of its crowded households aside."""
-        once, plan, tables, engine = self._once, self._plan, self._tables, self._engine
-        with (
-            part.materialized(once(repeated, tables.units, engine)) as units_twice,
-            part.materialized(once(repeated, tables.geo, engine)) as geo_twice,
-        ):
+        once, plan, tables = self._once, self._plan, self._tables
+        with ExitStack() as kept:
+
+            def keep(expression: Table) -> Table:
+                return kept.enter_context(part.materialized(expression))
+
+            twice = [keep(once(repeated, table, self._engine)) for table in (tables.units, tables.geo)]
+            units, sizes = once(matched, tables, plan, *twice, look), None
             if look is not None:
-                look(part, once(Repeated, tables, units_twice, geo_twice))
+                units = keep(units)
+                sizes = kept.enter_context(look.look(part, once(Part, tables, *twice, units)))
             if not plan.tabulations:
                 return
-            with part.materialized(once(households, tables, plan, units_twice, geo_twice)) as homes:
-                self._add("homes", part.fetch(once(people.homes, homes)))
-                if plan.universes:
-                    self._add("joined", part.fetch(once(people.joined, tables.persons, homes, plan)))
-                if self._crowds is not None:
-                    with part.materialized(
-                        once(truncation.crowded, tables.persons, homes, plan, engine)
-                    ) as crowded:
-                        self._crowds.add(once(truncation.members, tables.persons, crowded), part)
+            homes = keep(once(households, units, plan))
+            self._add("homes", part.fetch(once(people.homes, homes)))
+            if self._crowds is None:
+                return
+            self._add("joined", part.fetch(once(people.joined, tables.persons, homes, plan)))
+            if sizes is None:
+                numerous = once(truncation.numerous, tables.persons, plan, self._engine)
+            else:
+                numerous = once(truncation.larger, sizes, plan)
+            persons = keep(once(truncation.persons_of, numerous, tables.persons))
+            crowded = keep(once(truncation.crowded, persons, homes, plan, self._engine))
+            self._crowds.add(once(truncation.members, persons, crowded), part)
 
     def truncate(self, *, drop: bool) -> None:
         """Count the persons beyond the thresholds among those put aside; and which ones truncation drops."""

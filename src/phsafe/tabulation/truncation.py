@@ -2,7 +2,8 @@
 
 The order looks at the records of one household that passed the person filter, and at nothing else (claim C1.1 of
 docs/privacy.md). Identical records are numbered inside the household, so that each has its own key. Only households
-with more persons than some threshold are looked at: *crowded* ones may be above one, *oversized* ones are.
+with more persons than some threshold are looked at: *numerous* ones have more persons than the lowest, *crowded* ones
+may be above one, *oversized* ones are.
 """
 
 from __future__ import annotations
@@ -27,6 +28,21 @@ def _bin(number: int) -> str:  # type: ignore[empty-body]
 _binary = ibis.udf.scalar.builtin(_bin, name="bin")
 
 
+def numerous(persons: Table, plan: Plan, engine: Engine) -> Table:
+    """The MAFIDs with more persons than the lowest threshold: no other can be above any."""
+    return engine.frequent(passing(persons, plan.anybody).select("MAFID"), min(plan.thresholds))
+
+
+def larger(sizes: Table, plan: Plan) -> Table:
+    """As `numerous`, where somebody has counted the persons of each MAFID."""
+    return sizes.filter(sizes.persons > min(plan.thresholds)).select("MAFID")
+
+
+def persons_of(numerous_keys: Table, persons: Table) -> Table:
+    """The persons of some MAFIDs."""
+    return persons.select(*PERSONS.names).semi_join(numerous_keys, "MAFID")
+
+
 def crowded(persons: Table, households: Table, plan: Plan, engine: Engine) -> Table:
     """MAFID and place of the households that may be above a threshold: so many may be in a universe with it."""
     keys = [
@@ -38,7 +54,7 @@ def crowded(persons: Table, households: Table, plan: Plan, engine: Engine) -> Ta
 
 def members(persons: Table, crowded_households: Table) -> Table:
     """The persons of crowded households, each with its household's place."""
-    return persons.select(*PERSONS.names).inner_join(crowded_households, "MAFID")
+    return persons.inner_join(crowded_households, "MAFID")
 
 
 def oversized(crowded_members: Table, plan: Plan) -> Table:

@@ -39,6 +39,8 @@ FIELDS = Fields(
 )
 #: How often a MAFID stands in each table, and what its persons are.
 COUNTS = ("units", "geos", "persons", *FIELDS.names, *FIELDS.words)
+#: What MAFIDs that are counted together have in common.
+COMPOSITION = ("unit_facts", "geo_facts", "units", "geos", "persons", *FIELDS.words)
 
 
 def households(tables: Tables, units_twice: Table, geo_twice: Table, members: Table) -> Table:
@@ -55,20 +57,34 @@ def compositions(tables: Tables, units_twice: Table, geo_twice: Table, packed: T
     Households of LIMIT persons and more are left out.
     """
     giants = giants_of(packed)
-    units = tables.units.select("MAFID", unit=UNIT_FACTS.pack(tables.units)).anti_join(giants, "MAFID")
-    geo = tables.geo.select("MAFID", place=GEO_FACTS.pack(tables.geo)).anti_join(giants, "MAFID")
+    units = tables.units.select("MAFID", unit_facts=UNIT_FACTS.pack(tables.units))
+    geo = tables.geo.select("MAFID", geo_facts=GEO_FACTS.pack(tables.geo))
+    units, geo = units.anti_join(giants, "MAFID"), geo.anti_join(giants, "MAFID")
     rows = _side_by_side(units, units_twice, geo, geo_twice, packed.filter(packed.persons < LIMIT))
-    keys = [name for name in rows.columns if name != "MAFID"]
-    return rows.group_by(keys).agg(n=rows.count().cast("int64"))
+    return rows.group_by(COMPOSITION).agg(n=rows.count().cast("int64"))
+
+
+def matched_compositions(matched: Table, packed: Table) -> Table:
+    """The same of units and geo rows that are side by side already, and their members."""
+    rows = matched.left_join(packed, "MAFID")
+    once, members = ibis.literal(1, "int64"), ("persons", *FIELDS.words)
+    rows = rows.select(
+        "unit_facts",
+        "geo_facts",
+        units=once,
+        geos=once,
+        **{name: rows[name].fill_null(0) for name in members},
+    )
+    return rows.group_by(COMPOSITION).agg(n=rows.count().cast("int64"))
 
 
 def unpacked(composed: Table) -> Table:
     """Compositions with the columns that rules look at."""
-    facts = UNIT_FACTS.unpack(composed.unit)
+    facts = UNIT_FACTS.unpack(composed.unit_facts)
     return composed.select(
         "n", "units", "geos", "persons",
         **FIELDS.unpack(composed), **{name: facts[name] for name in facts if name != "RTYPE"},
-        unit_rtype=facts["RTYPE"], geo_rtype=GEO_FACTS.unpack(composed.place)["RTYPE"],
+        unit_rtype=facts["RTYPE"], geo_rtype=GEO_FACTS.unpack(composed.geo_facts)["RTYPE"],
     )  # fmt: skip
 
 

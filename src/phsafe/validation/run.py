@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import polars as pl
-from ibis.expr.types import Table
+from ibis.expr.types import IntegerValue, Table
 
 from phsafe.config import Config
 from phsafe.engine import Engine
@@ -16,18 +17,22 @@ from phsafe.source.tables import Tables
 from phsafe.tabulation import Tabulated, tabulate_tables
 from phsafe.tabulation.households import repeated
 from phsafe.tabulation.parts import Once, Sum
-from phsafe.tabulation.run import Repeated
+from phsafe.tabulation.run import Part
 from phsafe.validation.columns import column_rules
 from phsafe.validation.households import (
+    GEO_FACTS,
+    UNIT_FACTS,
     compositions,
     giants_of,
     household_rules,
     households,
+    matched_compositions,
     members_of,
     of_giants,
     packed_members_of,
     unpacked,
 )
+from phsafe.validation.packing import LIMIT
 from phsafe.validation.rules import Finding, Rule, count_by_value, counts_of
 
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
@@ -101,7 +106,7 @@ def validate_and_tabulate(
         findings += _broken(rules, counted)
     across = HouseholdRules()
     tabulated = tabulate_tables(
-        tables, config, engine, truncate=truncate, look=across.look, progress=part(progress, 0.3, 1.0)
+        tables, config, engine, truncate=truncate, look=across, progress=part(progress, 0.3, 1.0)
     )
     counted = across.counted(engine)
     rows["households"] = counted["n"]
@@ -129,17 +134,41 @@ class HouseholdRules:
         self._once, self._composed = Once(), Sum("n")
         self._giants: list[dict[str, int]] = []
 
-    def look(self, part: Engine, repeated: Repeated) -> None:
+    def of_units(self, units: Table) -> dict[str, IntegerValue]:
+        """See `phsafe.tabulation.households.Facts`."""
+        return {"unit_facts": UNIT_FACTS.pack(units)}
+
+    def of_geo(self, geo: Table) -> dict[str, IntegerValue]:
+        """See `phsafe.tabulation.households.Facts`."""
+        return {"geo_facts": GEO_FACTS.pack(geo)}
+
+    @contextmanager
+    def look(self, engine: Engine, part: Part) -> Iterator[Table]:
         """Count the compositions of one part."""
-        once, tables, twice = self._once, repeated.tables, (repeated.units, repeated.geo)
-        with part.materialized(once(packed_members_of, tables.persons)) as packed:
-            self._composed.add(pl.DataFrame(part.fetch(once(compositions, tables, *twice, packed))))
-            giants = once(giants_of, packed)
-            if part.fetch(once(_number, giants))["n"][0].as_py():
-                with part.materialized(giants) as kept:
-                    few = of_giants(tables, kept)
+        once = self._once
+        with engine.materialized(once(packed_members_of, part.tables.persons)) as packed:
+            composed = self._all_matched(engine, part, packed)
+            if composed is None:
+                tables, twice = part.tables, (part.units_twice, part.geo_twice)
+                composed = pl.DataFrame(engine.fetch(once(compositions, tables, *twice, packed)))
+                with engine.materialized(once(giants_of, packed)) as giants:
+                    few = of_giants(tables, giants)
                     base = households(few, *twice, members_of(few.persons))
-                    self._giants += part.fetch(counts_of(base, self.rules)).to_pylist()
+                    self._giants += engine.fetch(counts_of(base, self.rules)).to_pylist()
+            self._composed.add(composed)
+            yield packed
+
+    def _all_matched(self, engine: Engine, part: Part, packed: Table) -> pl.DataFrame | None:
+        """The compositions of a part whose every row has its unit and geo row, once each; of another part, None."""
+        keys = [
+            engine.fetch(self._once(_keys_in, table))["n"][0].as_py()
+            for table in (part.tables.units, part.tables.geo, part.matched)
+        ]
+        persons, largest = engine.fetch(self._once(_persons_in, packed)).to_pylist()[0].values()
+        if len(set(keys)) > 1 or largest >= LIMIT:
+            return None
+        composed = pl.DataFrame(engine.fetch(self._once(matched_compositions, part.matched, packed)))
+        return composed if (composed["persons"] * composed["n"]).sum() == persons else None
 
     def counted(self, engine: Engine) -> Counter[str]:
         """How many rows break each rule, r0, r1, …; and the number of MAFIDs, n."""
@@ -148,8 +177,14 @@ class HouseholdRules:
         return sum(map(Counter, [*found, *self._giants]), Counter())
 
 
-def _number(table: Table) -> Table:
-    return table.aggregate(n=table.count().cast("int64"))
+def _keys_in(table: Table) -> Table:
+    return table.aggregate(n=table.MAFID.count().cast("int64"))
+
+
+def _persons_in(packed: Table) -> Table:
+    """How many persons have a MAFID, and how many the largest household has."""
+    persons = packed.persons
+    return packed.aggregate(all=persons.sum().fill_null(0).cast("int64"), largest=persons.max().fill_null(0))
 
 
 def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[Finding]:
