@@ -37,8 +37,9 @@ def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
 
     DuckDB looks a text up once for each entry of a Parquet dictionary, not for each row.
     """
-    position = position_of(ibis.array([str(code) for code in numbers]), column)
-    return element_at(ibis.array([ibis.literal(number, "int64") for number in numbers.values()]), position)
+    # One literal, not a node for each code: expressions are taken apart and written node by node.
+    position = position_of(ibis.literal([str(code) for code in numbers], "array<string>"), column)
+    return element_at(ibis.literal(list(numbers.values()), "array<int64>"), position)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def _size(plan: Plan) -> int:
 
 def _region(geo: Table, plan: Plan) -> tuple[IntegerValue, IntegerValue]:
     """The region's packed digits, and the state's number in the state filter (0 or null outside)."""
-    state = position_of(ibis.array(list(plan.config.states)), geo.TABBLKST)
+    state = position_of(ibis.literal(list(plan.config.states), "array<string>"), geo.TABBLKST)
     total, stride = state.cast("int64"), 1 + len(plan.config.states)
     for column, radix in region_radices(plan)[1:]:
         # A text that is not digits gets the one number that no region has, so it only leaves that geography.

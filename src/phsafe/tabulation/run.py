@@ -181,8 +181,7 @@ class _Counting:
             if not drop:
                 return
             with engine.materialized(truncation.keyed(members, oversized)) as keyed:
-                for i in range(len(plan.universes)):
-                    self._add(f"dropped{i}", engine.fetch(truncation.dropped(keyed, plan, i)))
+                self._add("dropped", engine.fetch(truncation.dropped(keyed, plan)))
 
     def _add(self, name: str, found: pa.Table) -> None:
         frame = pl.DataFrame(found)
@@ -198,9 +197,15 @@ class _Counting:
             self._plan,
             self._total("homes", empty.drop("code")),
             self._total("joined", empty),
-            [self._total(f"dropped{i}", empty) for i in universes],
+            [self._dropped(i, empty) for i in universes],
             [0 if beyond is None else beyond.total()[f"beyond{i}"].item() for i in universes],
         )
+
+    def _dropped(self, universe: int, empty: pl.DataFrame) -> pl.DataFrame:
+        if "dropped" not in self._sums:
+            return empty
+        found = self._total("dropped", empty).select("code", "place", n=f"n{universe}")
+        return found.filter(pl.col("n") > 0)
 
     def _total(self, name: str, empty: pl.DataFrame) -> pl.DataFrame:
         return self._sums[name].total() if name in self._sums else empty

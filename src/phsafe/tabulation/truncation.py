@@ -9,7 +9,6 @@ may be above one, *oversized* ones are.
 from __future__ import annotations
 
 import ibis
-from ibis import _
 from ibis.expr.types import StringValue, Table
 
 from phsafe.engine import Engine
@@ -100,15 +99,29 @@ def _digest(column: ibis.expr.types.Column, binary: bool) -> StringValue:
     return text.fill_null("").hexdigest("sha256")
 
 
-def dropped(keyed_members: Table, plan: Plan, index: int) -> Table:
-    """How many persons of a universe are dropped, by person code and place."""
-    universe = plan.universes[index]
-    large = keyed_members.filter(keyed_members[f"size{index}"] > universe.tau)
+def dropped(keyed_members: Table, plan: Plan) -> Table:
+    """How many persons of each universe are dropped (n0, …), by person code and place."""
     # Keys differ unless SHA-256 collides; the record itself then decides, so that the order is always total.
     order = ["key", *(name for name in PERSONS.names if name != "MAFID"), "twin"]
-    ranked = passing(large, universe.persons).mutate(
-        rank=ibis.row_number().over(group_by="MAFID", order_by=order)
+    table = keyed_members.mutate(
+        **{
+            f"inside{i}": passes(keyed_members, u.persons).fill_null(False)
+            for i, u in enumerate(plan.universes)
+        }
     )
-    beyond = ranked.filter(_.rank >= universe.tau)
-    coded = beyond.select("place", code=plan.persons.expression(beyond))
-    return coded.group_by("code", "place").agg(n=_.count().cast("int64"))
+    # Those inside a universe are ranked among themselves.
+    ranked = table.select(
+        "place",
+        code=plan.persons.expression(table),
+        **{
+            f"is_dropped{i}": table[f"inside{i}"]
+            & (table[f"size{i}"] > u.tau)
+            & (ibis.row_number().over(group_by=["MAFID", f"inside{i}"], order_by=order) >= u.tau)
+            for i, u in enumerate(plan.universes)
+        },
+    )
+    counts = {
+        f"n{i}": ranked.count(where=ranked[f"is_dropped{i}"]).cast("int64")
+        for i in range(len(plan.universes))
+    }
+    return ranked.group_by("code", "place").agg(**counts)

@@ -61,20 +61,25 @@ def known(table: Table, column: Column) -> Value:
 
 def _size(column: Column) -> int:
     """How many digits a column needs, 0 included."""
-    return 1 + (int(max(column.codes)) - _below(column) if column.is_integer else len(column.codes))
+    return 1 + (int(column.codes[-1]) - _below(column) if column.is_integer else len(column.codes))
 
 
 def _below(column: Column) -> int:
     """The number below the domain of a column of numbers."""
-    return int(min(column.codes)) - 1
+    return int(column.codes[0]) - 1
 
 
 def _digit(table: Table, column: Column) -> IntegerValue:
     """A number of its own for each value in the domain, from 1; 0 for others."""
     if not column.is_integer:
         return Classes(column.name, tuple(frozenset({code}) for code in column.codes)).expression(table)
-    inside = Classes(column.name, (frozenset(column.codes),)).expression(table) > 0
-    return inside.ifelse(table[column.name].cast("int64") - _below(column), ibis.literal(0, "int64"))
+    value, codes = table[column.name], column.codes
+    inside = (
+        value.between(codes.start, codes.stop - 1)
+        if isinstance(codes, range)
+        else Classes(column.name, (frozenset(codes),)).expression(table) > 0
+    )
+    return inside.fill_null(False).ifelse(value.cast("int64") - _below(column), ibis.literal(0, "int64"))
 
 
 @dataclass(frozen=True)
