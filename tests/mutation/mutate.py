@@ -132,7 +132,9 @@ def _changes(node: ast.AST):
 
 
 def _is_plain(test: ast.expr) -> bool:
-    """Whether a condition has no operator of its own to change."""
+    """Whether a condition has no operator of its own to change, and is there for more than type checkers."""
+    if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
+        return False
     return not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
 
 
