@@ -1,0 +1,37 @@
+"""Pictures for the docs, of a report or of the site: `python tests/browser/pictures.py REPORT.html|SITE`."""
+
+import io
+import shutil
+import sys
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+IMAGES = Path("docs/images")
+#: Name → width, height, theme, and the page or the section that is shown.
+REPORT = {
+    "report": (1280, 1000, "light", ""),
+    "report-tables": (1280, 1000, "light", "#tables"),
+    "report-map": (1280, 1000, "dark", "#map"),
+    "report-phone": (390, 844, "light", ""),
+}
+SITE = {
+    "site": (1280, 900, "light", "/index.html"),
+    "site-algorithm": (1280, 900, "dark", "/algorithm.html"),
+    "site-phone": (390, 844, "light", "/privacy.html"),
+}
+
+place = Path(sys.argv[1]).resolve()
+with sync_playwright() as playwright:
+    chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+    for name, (width, height, scheme, shown) in (SITE if place.is_dir() else REPORT).items():
+        page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+        page.goto(place.as_uri() + shown)
+        page.wait_for_timeout(300)
+        picture = page.screenshot()
+        # Few colours are enough for a page, and keep the repository small.
+        Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(
+            IMAGES / f"{name}.png", optimize=True
+        )
+    chromium.close()
