@@ -208,7 +208,18 @@ def test_ledger_commands(tmp_path):
         "r1", Decimal("1.257281"), Decimal("2.514562"),
     )  # fmt: skip
     assert document["left"] == Decimal("1.257281")
-    assert "left 1.257281" in run("ledger", "show", file).stdout
+    shown = run("ledger", "show", file).stdout
+    assert "left 1.257281" in shown
+    assert "published" in shown
+    details = {
+        "config": {"state_filter": ["44"], "sensitivity": "tight"},
+        "settings": {"skip_validation": True},
+    }
+    Ledger.open(file).charge(plan(Config.load(US)).total, "r2", details)
+    shown = run("ledger", "show", file).stdout
+    assert "tight" in shown
+    assert "skipped" in shown
+    assert "state_filter" not in shown
     assert run("ledger", "verify", file).exit_code == 0
     assert run("ledger", "verify", file, "--head", entry["hash"]).exit_code == 0
     assert isinstance(run("ledger", "verify", file, "--head", "0").exception, PHSafeError)

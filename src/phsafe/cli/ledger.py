@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,14 @@ app = typer.Typer(
 LedgerPath = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger. Its key lies beside it.")]
 #: A cap is a decision of policy, not of 100 digits.
 MAX_DIGITS = 30
+#: What a release leaves in its entry; of the config, how long some lists are; of the settings, those worth a word.
+DETAILS = ("config", "settings")
+LISTS = {"privacy_budget": "tabulations", "state_filter": "states"}
+SETTINGS = {
+    "truncate": (False, "not truncated"),
+    "allow_unclassified": (True, "unclassified records allowed"),
+    "skip_validation": (True, "validation skipped"),
+}
 
 
 @app.command()
@@ -79,7 +88,7 @@ def verify(
     if problems:
         raise LedgerError(p if p.startswith(str(file)) else f"{file}: {p}" for p in problems)
     statement = ledger.read()
-    note(f"{file}: whole and untouched, {len(statement.entries)} releases, head {statement.head}")
+    note(f"{file}: whole and untouched, releases: {len(statement.entries)}, head {statement.head}")
 
 
 def _amount(value: str) -> Decimal:
@@ -121,6 +130,16 @@ def _document(statement: Statement) -> dict[str, Any]:
     }
 
 
+def _in_short(details: Mapping[str, Any]) -> str:
+    """What was released and how, in a few words; the JSON has all of it."""
+    config, settings = ({**found} if isinstance(found, dict) else {} for found in map(details.get, DETAILS))
+    words = [f"{len(config[key])} {name}" for key, name in LISTS.items() if config.get(key)]
+    words += [config.get("sensitivity", "published")] if config else []
+    words += [said for name, (value, said) in SETTINGS.items() if settings.get(name) == value]
+    words += [f"{name} {value}" for name, value in details.items() if name not in DETAILS]
+    return ", ".join(map(str, words))
+
+
 def _print(statement: Statement) -> None:
     from rich.table import Table
 
@@ -129,11 +148,14 @@ def _print(statement: Statement) -> None:
     from phsafe.privacy.ledger import UNITS
 
     unit = UNITS[statement.definition]
-    table = Table("#", "Time (UTC)", "Release", unit, f"bounded {unit}", "Details")
+    table = Table("#", "Time (UTC)")
+    table.add_column("Release", overflow="fold")
+    for name in (unit, f"bounded {unit}", "Details"):
+        table.add_column(name)
     for entry in statement.entries:
-        details = ", ".join(f"{name} {value}" for name, value in entry.details.items())
         amounts = text(entry.loss.unbounded), text(entry.loss.bounded)
-        table.add_row(str(entry.number), entry.time, entry.release_id, *amounts, details)
+        time = entry.time.removesuffix("+00:00").replace("T", " ")
+        table.add_row(str(entry.number), time, entry.release_id, *amounts, _in_short(entry.details))
     out.print(table)
     cap, spent, left = (text(amount) for amount in (statement.cap, statement.spent, statement.left))
     bounded = text(statement.spent_bounded)
