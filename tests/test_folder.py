@@ -53,6 +53,10 @@ DAMAGES = {
     "another format": (lambda f: edit(f, lambda m: m.update(format="x")), "expected a manifest of the form"),
     "a list": (lambda f: (f / "manifest.json").write_text("[]"), "expected a manifest of the form"),
     "a config that is none": (lambda f: edit(f, lambda m: m["config"].update(tau={})), "tau: PH1_num"),
+    "a list for a config": (lambda f: edit(f, lambda m: m.update(config=[])), "expected the config as an object"),
+    "another file's name for a config": (
+        lambda f: edit(f, lambda m: m.update(config="examples/us.json")), "expected the config as an object",
+    ),
     "a missing table": (lambda f: (f / "PH2" / "ph2.csv").unlink(), "ph2.csv is missing"),
     "another file": (lambda f: (f / "PH2" / "more.csv").write_text(""), "1 files do not belong"),
     "an edited count": (lambda f: replace(f, "PH2", "|3|", "|3|1"), "its hash is not the manifest's"),

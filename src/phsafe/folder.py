@@ -78,8 +78,11 @@ class Release(Frames):
             raise OutputError(f"{file}: expected JSON, but it can't be read as such") from None
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise OutputError(f"{file}: expected a manifest of the form {FORMAT}, got another one")
+        document = manifest.get("config")
+        if not isinstance(document, dict):  # A text would be taken for the place of a file.
+            raise OutputError(f"{file}: expected the config as an object, got something else")
         try:
-            config = Config.load(manifest.get("config", {}), catalog)
+            config = Config.load(document, catalog)
         except PHSafeError as error:
             raise OutputError([f"{file}: {reason}" for reason in error.reasons]) from None
         return cls(path, config, manifest)
