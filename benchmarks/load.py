@@ -123,10 +123,10 @@ def _growth(memory: list[int]) -> float:
     return last / first - 1
 
 
-def _resident() -> int:
-    line = next(
-        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")
-    )
+def _resident(process: int | str = "self") -> int:
+    """The memory that a process holds, in bytes."""
+    status = Path(f"/proc/{process}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
 
 
@@ -138,11 +138,13 @@ def explorer(users: int, seconds: float) -> bool:
     command = [sys.executable, "-m", "phsafe", "explore", "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
-        address, token = server.stdout.readline().strip().split("/#token=")
-        before = _resident(server.pid)
-        answers = asyncio.run(_crowd(int(address.rpartition(":")[2]), token, users, seconds))
-        after = _resident(server.pid)
-        server.terminate()
+        try:
+            address, token = server.stdout.readline().strip().split("/#token=")
+            before = _resident(server.pid)
+            answers = asyncio.run(_crowd(int(address.rpartition(":")[2]), token, users, seconds))
+            after = _resident(server.pid)
+        finally:
+            server.terminate()
     times = sorted(answer[1] for answer in answers)
     wrong = [answer for answer in answers if answer[2] != 200]
     at = lambda share: 1000 * times[min(len(times) - 1, int(share * len(times)))]  # noqa: E731
@@ -187,7 +189,7 @@ async def _user(
         await asyncio.sleep(chance.uniform(*PAUSE))
         call = chance.choices(list(CALLS), list(CALLS.values()))[0]
         typed = json.loads(json.dumps(scenario))
-        typed["budgets"]["PH3"]["state_*"] = f"{chance.uniform(0.001, 0.9):.6f}"
+        typed["entries"]["PH3"]["state_*"]["value"] = f"{chance.uniform(0.001, 0.9):.6f}"
         body = {"scenario": typed, "scenarios": [typed, scenario]}
         begun = time.perf_counter()
         status, _ = await _ask(port, token, call, body)
