@@ -108,6 +108,8 @@ FAMILY = ("20", "21", "23", *_numbered(25, 33, 2))
 
 #: The column that says which household a record belongs to.
 KEY = "MAFID"
+#: A unit's record type.
+HOUSING_UNIT, GROUP_QUARTERS = 2, 4
 MAFID = Column(KEY, range(100_000_001, 900_000_000), "Master Address File identifier")
 
 PERSONS = Layout(
@@ -125,7 +127,7 @@ PERSONS = Layout(
 UNITS = Layout(
     "units",
     (
-        Column("RTYPE", (2, 4), "Record type: 2 housing unit, 4 group quarters"),
+        Column("RTYPE", (HOUSING_UNIT, GROUP_QUARTERS), "Record type: 2 housing unit, 4 group quarters"),
         MAFID,
         Column("FINAL_POP", range(0, 100_000), "Number of people"),
         Column("NPF", (0, *range(2, 98)), "Number of people in the family"),
@@ -159,7 +161,7 @@ US_STATES = tuple(code for code in STATES if code != PUERTO_RICO)
 GEO = Layout(
     "geo",
     (
-        Column("RTYPE", (2, 4), "Record type: 2 housing unit, 4 group quarters"),
+        Column("RTYPE", (HOUSING_UNIT, GROUP_QUARTERS), "Record type: 2 housing unit, 4 group quarters"),
         MAFID,
         Column("TABBLKST", tuple(STATES), "State"),
         Column("TABBLKCOU", Digits(3), "County", required=False),

@@ -14,14 +14,13 @@ from ibis.expr.types import ArrayValue, StringValue, Table, Value
 
 from phsafe.engine import Engine
 from phsafe.errors import DataError
-from phsafe.schema import FAMILY, GEO, KEY, LAYOUTS, PERSONS, UNITS, Layout
+from phsafe.schema import FAMILY, GEO, HOUSING_UNIT, KEY, LAYOUTS, PERSONS, UNITS, Layout
 from phsafe.source.canonical import canonical
 from phsafe.source.cef_files import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices, read_files
 from phsafe.source.tables import Tables
 
 #: What stands for "not in universe" where the file has blanks.
 BLANKS = {"HHSPAN": "0", "HHRACE": "00"}
-HOUSING_UNIT = 2
 
 
 def is_cef(data: object, reader: str | None) -> bool:

@@ -16,12 +16,11 @@ from ibis.expr.types import IntegerValue, Table
 from phsafe.engine import Engine
 from phsafe.errors import ConfigError, DataError
 from phsafe.levels import digits
+from phsafe.schema import HOUSING_UNIT
 from phsafe.source.tables import Tables
 from phsafe.tabulation.cells import region_radices
 from phsafe.tabulation.coding import position_of
 from phsafe.tabulation.plan import Plan
-
-HOUSING_UNIT = 2
 
 
 class Facts(Protocol):

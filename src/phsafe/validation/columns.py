@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
-from phsafe.schema import UNITS, Column, Digits, Layout
+from phsafe.schema import HOUSING_UNIT, UNITS, Column, Digits, Layout
 from phsafe.tabulation.coding import Classes, looked_up
 from phsafe.validation.rules import Rule
 
@@ -56,7 +56,7 @@ def _outside(table: Table, column: Column) -> BooleanValue:
 
 def occupied(table: Table) -> BooleanValue:
     """Whether a unit row is an occupied housing unit."""
-    return (table.RTYPE == 2) & (table.HHT != "0")
+    return (table.RTYPE == HOUSING_UNIT) & (table.HHT != "0")
 
 
 def _householder(column: str, nobody: str | int) -> Rule:

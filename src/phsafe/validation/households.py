@@ -12,7 +12,7 @@ import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, StringValue, Table
 
 from phsafe.conditions import Code
-from phsafe.schema import FAMILY, GEO, HOUSEHOLDER, OWN_CHILDREN, UNITS
+from phsafe.schema import FAMILY, GEO, GROUP_QUARTERS, HOUSEHOLDER, HOUSING_UNIT, OWN_CHILDREN, UNITS
 from phsafe.source.tables import Tables
 from phsafe.tabulation.coding import looked_up
 from phsafe.validation.packing import LIMIT, Facts, Fields, known
@@ -207,12 +207,14 @@ def _unit(name: str, column: str, breaks: Condition) -> Rule:
 
 
 def _housing(t: Table) -> BooleanValue:
-    return t.unit_rtype == 2
+    return t.unit_rtype == HOUSING_UNIT
 
 
 def _mismatched(t: Table) -> IntegerValue:
     """Persons whose RTYPE does not fit their unit's."""
-    return ibis.cases((t.unit_rtype == 2, t.in_quarters), (t.unit_rtype == 4, t.in_housing), else_=0)
+    return ibis.cases(
+        (t.unit_rtype == HOUSING_UNIT, t.in_quarters), (t.unit_rtype == GROUP_QUARTERS, t.in_housing), else_=0
+    )
 
 
 def _married(t: Table) -> BooleanValue:
