@@ -37,7 +37,7 @@ NATION = 126_800_000
 SIZES = (1_000_000, 10_000_000, NATION)
 TABLES = ("persons", "units", "geo")
 JOIN = "SELECT count(*) FROM {persons} JOIN {units} USING (MAFID)"
-START = 'import sys; from phsafe.cli import main; sys.argv = ["phsafe", *sys.argv[1:]]; main()'
+START = 'import sys; from phsafe.cli import program; sys.argv = ["phsafe", *sys.argv[1:]]; program()'
 
 
 def main() -> None:

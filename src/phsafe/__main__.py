@@ -1,6 +1,6 @@
 """`python -m phsafe`, and the file to give to spark-submit."""
 
-from phsafe.cli import main
+from phsafe.cli import program
 
 if __name__ == "__main__":
-    main()
+    program()

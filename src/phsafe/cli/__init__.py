@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
 import os
@@ -12,6 +13,21 @@ import sys
 _BETWEEN_COLLECTIONS = 200_000
 #: How Typer ends, without a word, when it is stopped while it reads the command line.
 _TYPER_STOPPED = 130
+
+
+def program() -> None:
+    """The `phsafe` command as a program of its own: `main`, and then the process ends at once.
+
+    By then everything of ours is closed, flushed and removed. Python would take down what it has loaded piece by piece,
+    which takes half a second after a small run.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
 
 
 def main() -> None:
@@ -30,7 +46,6 @@ def main() -> None:
     except MemoryError:
         _complain("error: there is not enough memory; give the program more, or name a lower --memory-limit")
     except SystemExit:
-        gc.freeze()  # What is left goes with the process; one more look at it would take half a second.
         raise
     except BaseException as error:  # Rust's panics are no `Exception`.
         if isinstance(error, OSError):
