@@ -4,7 +4,7 @@
 
 Works on a copy of the last commit. Each mutant differs from the code in one operator, comparison, condition or number,
 or lacks one call. The tests of a module are collected once; for each mutant a forked child puts the mutant's code into
-the functions and constants that are there, and runs them up to the first failure. A mutant that uses ten times the
+the functions and constants that are there, and runs them up to the first failure. A mutant that uses three times the
 processor time of the whole run without change hangs, and counts as noticed. Tests that start a program of their own
 meet the code without change, so they notice nothing here.
 """
@@ -163,7 +163,7 @@ class Mutation:
         for number, (line, what, text) in enumerate(mutants(self.source)):
             if number % self.every:
                 continue
-            used = self._run(text, 10 * limit + 10)
+            used = self._run(text, 3 * limit + 10)
             if used is None:
                 return None
             total += 1
