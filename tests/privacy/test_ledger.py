@@ -38,6 +38,7 @@ def test_the_cap_can_be_reached_exactly_and_not_passed(path, third):
     with pytest.raises(LedgerError, match=r"needs 1/3 ρ, but 0 of 1 ρ is left"):
         ledger.charge(third, "3", {})
     assert len(ledger.entries()) == 3
+    assert ledger.verify() == []
 
 
 def test_what_is_refused(path, third):
@@ -45,14 +46,35 @@ def test_what_is_refused(path, third):
     with pytest.raises(LedgerError, match=r"needs 1\.257281 ρ, but 1 of 1 ρ is left") as refusal:
         ledger.check(LOSS)
     assert len(refusal.value.reasons) == 1
-    with pytest.raises(LedgerError, match="never refunds"):
-        ledger.charge(Loss("zcdp", Fraction(-1), Fraction(-2)), "r", {})
+    for unbounded, bounded in ((-1, -2), (-1, 2), (1, -2)):
+        with pytest.raises(LedgerError, match="never refunds"):
+            ledger.charge(Loss("zcdp", Fraction(unbounded), Fraction(bounded)), "r", {})
     with pytest.raises(LedgerError, match=r"counts zCDP; a pure DP release needs a ledger of its own"):
         ledger.charge(Loss("puredp", Fraction(1, 2), Fraction(1)), "r", {})
     ledger.charge(third, "r", {})
     with pytest.raises(LedgerError, match="was charged before"):
         ledger.charge(third, "r", {})
     assert len(ledger.entries()) == 1
+
+
+def test_a_charge_of_nothing_is_an_entry_all_the_same(path):
+    ledger = Ledger.create(path, Decimal(1))
+    ledger.charge(Loss("zcdp", Fraction(0), Fraction(0)), "r", {})
+    assert [entry.release_id for entry in ledger.entries()] == ["r"]
+
+
+def test_who_charges_is_told_when_the_waiting_is_over_and_nothing_is_written(path, third):
+    ledger = Ledger.create(path, Decimal(1))
+    seen = []
+    ledger.charge(third, "r", {}, None, lambda: seen.append(ledger.entries()))
+    assert seen == [()]
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.charge(third, "stopped", {}, None, stop)
+    assert [entry.release_id for entry in ledger.entries()] == ["r"]
 
 
 def test_releases_of_different_modes_add_up(path):

@@ -50,24 +50,51 @@ TAMPERINGS = {
 }
 
 
-@pytest.mark.parametrize("careful", [False, True])
-@pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_tampering_is_found(filled, tampering, careful):
+def tamper(ledger, tampering, careful):
+    """Change a ledger behind its triggers, and put them back."""
     from phsafe.privacy.ledger_chain import TRIGGERS
 
-    database = sqlite3.connect(filled.path)
+    database = sqlite3.connect(ledger.path)
     for name in TRIGGERS:
         database.execute(f"DROP TRIGGER {name}")
     database.executescript(TAMPERINGS[tampering])
-    if careful and tampering not in ("a hash", "the count"):
+    if careful:
         recompute(database)
     for statement in TRIGGERS.values():
         database.execute(statement)
     database.commit()
     database.close()
+
+
+@pytest.mark.parametrize("careful", [False, True])
+@pytest.mark.parametrize("tampering", TAMPERINGS)
+def test_tampering_is_found(filled, tampering, careful):
+    tamper(filled, tampering, careful and tampering not in ("a hash", "the count"))
     assert filled.verify() != []
     with pytest.raises(LedgerError):
         filled.charge(Loss("zcdp", Fraction(1, 100), Fraction(2, 100)), "r", {})
+
+
+@pytest.mark.parametrize(
+    ("tampering", "words"),
+    [
+        ("a row in the middle", "entry 2 is missing"),
+        ("the first row", "the first entry, with the cap, is missing"),
+        ("a row", "entry 2 was changed or moved"),
+        ("the cap", "the cap or the privacy definition was changed or moved"),
+        ("the head", "the head, which says how many entries there are, is missing"),
+    ],
+)
+def test_the_first_break_is_named(filled, tampering, words):
+    tamper(filled, tampering, careful=False)
+    assert words in filled.verify()
+
+
+def test_a_number_that_no_json_has_is_not_charged(filled):
+    """Another reader of the ledger could not read it."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        filled.charge(Loss("zcdp", Fraction(0), Fraction(0)), "r", {"x": float("nan")})
+    assert len(filled.entries()) == 4
 
 
 def test_missing_triggers_and_open_modes_are_found(filled):

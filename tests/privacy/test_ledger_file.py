@@ -111,6 +111,13 @@ def test_who_comes_second_gets_what_is_there(path, monkeypatch):
     assert ledger_file.load_or_make_key(path) == key
 
 
+def test_what_others_began_for_a_ledger_that_is_there_is_removed(filled):
+    begun = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
+    begun.write_text("half of a ledger")
+    assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
+    assert not begun.exists()
+
+
 def test_odd_files_are_refused_in_one_sentence(tmp_path, third):
     real = Ledger.create(tmp_path / "real", Decimal(1)).path
     (tmp_path / "link").symlink_to(real)
