@@ -112,6 +112,8 @@ def parts():
         Catalog((table,), (level,)),
     )
     counts = count(config, frames)
+    validated = count(config, frames, validated=True)
+    assert all((validated[key] == vector).all() for key, vector in counts.items())
     found = {}
     for name, (_, _, tabulation) in made.items():
         vectors = counts[name, KEY].reshape(len(kinds), -1)

@@ -14,6 +14,7 @@ from phsafe.config import Config
 from phsafe.engine import EngineOptions, open_engine
 from phsafe.source import load
 from phsafe.tabulation import tabulate_tables, tidy
+from phsafe.validation.run import HouseholdRules
 
 _spec = importlib.util.spec_from_file_location("oracle", Path(__file__).with_name("oracle.py"))
 oracle = importlib.util.module_from_spec(_spec)
@@ -136,15 +137,20 @@ CHECKED = settings(max_examples=25, deadline=None, suppress_health_check=list(He
     population=POPULATION,
     tau=TAU,
     truncate=st.sampled_from([True, True, True, False]),
+    validated=st.booleans(),
     first_mafid=st.integers(100_000_001, 800_000_000),
     random=st.randoms(use_true_random=False),
 )
-def test_engine_equals_hand_count(population, tau, truncate, first_mafid, random, engine, document, as_dict):
+def test_engine_equals_hand_count(
+    population, tau, truncate, validated, first_mafid, random, engine, document, as_dict
+):
+    """With validation along, which says how large households are, or without."""
     tables = records(population, first_mafid)
     for table in tables:
         random.shuffle(table)
     config = Config.load(document | {"tau": tau})
-    tabulated = tabulate_tables(load(frames(tables), engine), config, engine, truncate=truncate)
+    look = HouseholdRules() if validated else None
+    tabulated = tabulate_tables(load(frames(tables), engine), config, engine, truncate=truncate, look=look)
     counted = as_dict(tidy(config, tabulated.counts()))
     by_hand = oracle.tabulate(*as_read(tables), states=STATES, tau=tau, truncate=truncate)
     assert set(by_hand) <= set(counted)

@@ -14,7 +14,6 @@ from phsafe.tabulation.households import matched, repeated
 from phsafe.tabulation.plan import Plan
 from phsafe.tabulation.run import Part
 from phsafe.validation import households as module
-from phsafe.validation import run
 from phsafe.validation.households import FIELDS, UNIT_FACTS, household_rules, households, members_of
 from phsafe.validation.packing import LIMIT
 from phsafe.validation.rules import counts_of
@@ -91,7 +90,6 @@ def test_compositions_break_the_same_rules(population, limit):
     # Too few bits for two persons, and each household with two is counted apart.
     with pytest.MonkeyPatch.context() as patch, open_engine(EngineOptions(threads=1)) as engine:
         patch.setattr(module, "LIMIT", limit)
-        patch.setattr(run, "LIMIT", limit)
         plain, composed = both(engine, frames(population))
     assert composed == plain
 
@@ -109,7 +107,6 @@ def as_it_should_be(population):
 def test_keys_that_all_match_are_a_quicker_way_to_the_same(population, limit):
     with pytest.MonkeyPatch.context() as patch, open_engine(EngineOptions(threads=1)) as engine:
         patch.setattr(module, "LIMIT", limit)
-        patch.setattr(run, "LIMIT", limit)
         plain, composed = both(engine, frames(population))
     assert composed == plain
 

@@ -21,9 +21,8 @@ app = typer.Typer(
 LedgerPath = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger. Its key lies beside it.")]
 #: A cap is a decision of policy, not of 100 digits.
 MAX_DIGITS = 30
-#: What a release leaves in its entry; of the config, how long some lists are; of the settings, those worth a word.
+#: What a release leaves in its entry; and the settings that are worth a word.
 DETAILS = ("config", "settings")
-LISTS = {"privacy_budget": "tabulations", "state_filter": "states"}
 SETTINGS = {
     "truncate": (False, "not truncated"),
     "allow_unclassified": (True, "unclassified records allowed"),
@@ -132,12 +131,23 @@ def _document(statement: Statement) -> dict[str, Any]:
 
 def _in_short(details: Mapping[str, Any]) -> str:
     """What was released and how, in a few words; the JSON has all of it."""
-    config, settings = ({**found} if isinstance(found, dict) else {} for found in map(details.get, DETAILS))
-    words = [f"{len(config[key])} {name}" for key, name in LISTS.items() if config.get(key)]
-    words += [config.get("sensitivity", "published")] if config else []
+    config, settings = (found if isinstance(found := details.get(key), dict) else {} for key in DETAILS)
+    words = [_in_config(config)] if config else []
     words += [said for name, (value, said) in SETTINGS.items() if settings.get(name) == value]
     words += [f"{name} {value}" for name, value in details.items() if name not in DETAILS]
-    return ", ".join(map(str, words))
+    return ", ".join(words)
+
+
+def _in_config(config: Mapping[str, Any]) -> str:
+    budgets, states = config.get("privacy_budget"), config.get("state_filter")
+    parts = [str(config.get("sensitivity", "published"))]
+    if isinstance(budgets, dict):
+        measured = [
+            name for name, levels in budgets.items() if any(str(b) != "0" for b in dict(levels).values())
+        ]
+        parts.append(" ".join(measured) if len(measured) < len(budgets) else "all tabulations")
+    parts += [f"states: {len(states)}"] if isinstance(states, list) else []
+    return ", ".join(parts)
 
 
 def _print(statement: Statement) -> None:

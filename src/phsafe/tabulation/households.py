@@ -23,7 +23,7 @@ from phsafe.tabulation.coding import position_of
 from phsafe.tabulation.plan import Plan
 
 
-class Facts(Protocol):
+class MoreColumns(Protocol):
     """What else somebody wants to know of units and geo rows that are put side by side."""
 
     def of_units(self, units: Table) -> Mapping[str, IntegerValue]:
@@ -38,7 +38,9 @@ def repeated(table: Table, engine: Engine) -> Table:
     return engine.frequent(table.select("MAFID"), 1)
 
 
-def matched(tables: Tables, plan: Plan, units_twice: Table, geo_twice: Table, facts: Facts | None) -> Table:
+def matched(
+    tables: Tables, plan: Plan, units_twice: Table, geo_twice: Table, more: MoreColumns | None
+) -> Table:
     """Units and their geo rows side by side: every MAFID that stands once in both, with the unit's code and region."""
     # Codes first, joins then: what travels through a join is a few small numbers.
     units, geo = tables.units, tables.geo
@@ -47,10 +49,10 @@ def matched(tables: Tables, plan: Plan, units_twice: Table, geo_twice: Table, fa
         "MAFID",
         unit_rtype=units.RTYPE,
         unit=plan.units.expression(units),
-        **(facts.of_units(units) if facts else {}),
+        **(more.of_units(units) if more else {}),
     )
     geo = geo.select(
-        "MAFID", geo_rtype=geo.RTYPE, state=state, region=region, **(facts.of_geo(geo) if facts else {})
+        "MAFID", geo_rtype=geo.RTYPE, state=state, region=region, **(more.of_geo(geo) if more else {})
     )
     return units.anti_join(units_twice, "MAFID").inner_join(geo.anti_join(geo_twice, "MAFID"), "MAFID")
 

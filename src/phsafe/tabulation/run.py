@@ -27,7 +27,7 @@ from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
 from phsafe.tabulation import cells, people, truncation
 from phsafe.tabulation.cells import Rows
-from phsafe.tabulation.households import Facts, check_geography, households, matched, repeated
+from phsafe.tabulation.households import MoreColumns, check_geography, households, matched, repeated
 from phsafe.tabulation.parts import Once, Sum
 from phsafe.tabulation.plan import Plan
 
@@ -101,11 +101,14 @@ class Part:
     matched: Table
 
 
-class Look(Facts, Protocol):
+class Look(MoreColumns, Protocol):
     """Something else to find out about each part while it is at hand."""
 
     def look(self, engine: Engine, part: Part) -> AbstractContextManager[Table]:
-        """Look at a part. What comes back says how many persons each MAFID has, while the context lasts."""
+        """Look at a part. While the context lasts there is a table with MAFID and `persons`, for everybody in the part.
+
+        Truncation relies on it: a number may be too large, and never too small.
+        """
 
 
 def tabulate_tables(
@@ -125,7 +128,7 @@ def tabulate_tables(
         progress("counting", 0.0)
         engine.each_part(
             [table for _, table in tables],
-            lambda part: counting.count_part(part, look),
+            lambda engine: counting.count_part(engine, look),
             lambda done: progress("counting", 0.9 * done),
         )
         progress("truncating", 0.9)
@@ -142,33 +145,34 @@ class _Counting:
         self._sums: dict[str, Sum] = {}
         self._once = Once()
 
-    def count_part(self, part: Engine, look: Look | None) -> None:
+    def count_part(self, engine: Engine, look: Look | None) -> None:
         """Count one part, and put the members of its crowded households aside."""
         once, plan, tables = self._once, self._plan, self._tables
-        with ExitStack() as kept:
+        with ExitStack() as kept, ExitStack() as shared:
 
-            def keep(expression: Table) -> Table:
-                return kept.enter_context(part.materialized(expression))
+            def keep(expression: Table, where: ExitStack = kept) -> Table:
+                return where.enter_context(engine.materialized(expression))
 
             twice = [keep(once(repeated, table, self._engine)) for table in (tables.units, tables.geo)]
             units, sizes = once(matched, tables, plan, *twice, look), None
             if look is not None:
-                units = keep(units)
-                sizes = kept.enter_context(look.look(part, once(Part, tables, *twice, units)))
+                units = keep(units, shared)
+                sizes = shared.enter_context(look.look(engine, once(Part, tables, *twice, units)))
             if not plan.tabulations:
                 return
             homes = keep(once(households, units, plan))
-            self._add("homes", part.fetch(once(people.homes, homes)))
+            self._add("homes", engine.fetch(once(people.homes, homes)))
             if self._crowds is None:
                 return
-            self._add("joined", part.fetch(once(people.joined, tables.persons, homes, plan)))
             if sizes is None:
-                numerous = once(truncation.numerous, tables.persons, plan, self._engine)
+                numerous = keep(once(truncation.numerous, tables.persons, homes, plan, self._engine))
             else:
-                numerous = once(truncation.larger, sizes, plan)
+                numerous = keep(once(truncation.larger, sizes, homes, plan))
+            shared.close()  # The largest tables of a part: from here on, households are enough.
+            self._add("joined", engine.fetch(once(people.joined, tables.persons, homes, plan)))
             persons = keep(once(truncation.persons_of, numerous, tables.persons))
             crowded = keep(once(truncation.crowded, persons, homes, plan, self._engine))
-            self._crowds.add(once(truncation.members, persons, crowded), part)
+            self._crowds.add(once(truncation.members, persons, crowded), engine)
 
     def truncate(self, *, drop: bool) -> None:
         """Count the persons beyond the thresholds among those put aside; and which ones truncation drops."""

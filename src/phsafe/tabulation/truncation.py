@@ -27,14 +27,16 @@ def _bin(number: int) -> str:  # type: ignore[empty-body]
 _binary = ibis.udf.scalar.builtin(_bin, name="bin")
 
 
-def numerous(persons: Table, plan: Plan, engine: Engine) -> Table:
-    """The MAFIDs with more persons than the lowest threshold: no other can be above any."""
-    return engine.frequent(passing(persons, plan.anybody).select("MAFID"), min(plan.thresholds))
+def numerous(persons: Table, households: Table, plan: Plan, engine: Engine) -> Table:
+    """The households with more persons than the lowest threshold: no other can be above any."""
+    keys = engine.frequent(passing(persons, plan.anybody).select("MAFID"), min(plan.thresholds))
+    return keys.semi_join(households, "MAFID")
 
 
-def larger(sizes: Table, plan: Plan) -> Table:
-    """As `numerous`, where somebody has counted the persons of each MAFID."""
-    return sizes.filter(sizes.persons > min(plan.thresholds)).select("MAFID")
+def larger(sizes: Table, households: Table, plan: Plan) -> Table:
+    """As `numerous`, where somebody has counted the persons of each MAFID, and none too few."""
+    keys = sizes.filter(sizes.persons > min(plan.thresholds)).select("MAFID")
+    return keys.semi_join(households, "MAFID")
 
 
 def persons_of(numerous_keys: Table, persons: Table) -> Table:

@@ -66,15 +66,9 @@ def compositions(tables: Tables, units_twice: Table, geo_twice: Table, packed: T
 
 def matched_compositions(matched: Table, packed: Table) -> Table:
     """The same of units and geo rows that are side by side already, and their members."""
-    rows = matched.left_join(packed, "MAFID")
-    once, members = ibis.literal(1, "int64"), ("persons", *FIELDS.words)
-    rows = rows.select(
-        "unit_facts",
-        "geo_facts",
-        units=once,
-        geos=once,
-        **{name: rows[name].fill_null(0) for name in members},
-    )
+    rows, one = matched.left_join(packed, "MAFID"), ibis.literal(1, "int64")
+    members = {name: rows[name].fill_null(0) for name in ("persons", *FIELDS.words)}
+    rows = rows.select("unit_facts", "geo_facts", units=one, geos=one, **members)
     return rows.group_by(COMPOSITION).agg(n=rows.count().cast("int64"))
 
 
@@ -91,6 +85,14 @@ def unpacked(composed: Table) -> Table:
 def giants_of(packed: Table) -> Table:
     """The MAFIDs with too many persons to pack their numbers; there should be none outside large group quarters."""
     return packed.filter(packed.persons >= LIMIT).select("MAFID")
+
+
+def persons_in(packed: Table) -> Table:
+    """One row: how many persons have a MAFID (all), and how many MAFIDs have too many persons (giants)."""
+    return packed.aggregate(
+        all=packed.persons.sum().fill_null(0).cast("int64"),
+        giants=packed.count(where=packed.persons >= LIMIT).cast("int64"),
+    )
 
 
 def of_giants(tables: Tables, giants: Table) -> Tables:
@@ -131,7 +133,10 @@ def _beside(left: Table, right: Table) -> Table:
 
 
 def packed_members_of(persons: Table) -> Table:
-    """As `members_of`, with the numbers of each relation packed in words: for fewer than LIMIT persons."""
+    """As `members_of`, with the numbers of each relation packed in words: for fewer than LIMIT persons.
+
+    Truncation takes the number of persons from here, so everybody with a MAFID is in it (claim C1 of docs/privacy.md).
+    """
     persons = persons.filter(persons.MAFID.notnull())
     lists: dict[str, dict[Code, int]] = {word: {} for word in FIELDS.words}
     for name, codes in RELATIONS.items():

@@ -30,9 +30,9 @@ from phsafe.validation.households import (
     members_of,
     of_giants,
     packed_members_of,
+    persons_in,
     unpacked,
 )
-from phsafe.validation.packing import LIMIT
 from phsafe.validation.rules import Finding, Rule, count_by_value, counts_of
 
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
@@ -135,40 +135,47 @@ class HouseholdRules:
         self._giants: list[dict[str, int]] = []
 
     def of_units(self, units: Table) -> dict[str, IntegerValue]:
-        """See `phsafe.tabulation.households.Facts`."""
+        """See `phsafe.tabulation.households.MoreColumns`."""
         return {"unit_facts": UNIT_FACTS.pack(units)}
 
     def of_geo(self, geo: Table) -> dict[str, IntegerValue]:
-        """See `phsafe.tabulation.households.Facts`."""
+        """See `phsafe.tabulation.households.MoreColumns`."""
         return {"geo_facts": GEO_FACTS.pack(geo)}
 
     @contextmanager
     def look(self, engine: Engine, part: Part) -> Iterator[Table]:
         """Count the compositions of one part."""
-        once = self._once
-        with engine.materialized(once(packed_members_of, part.tables.persons)) as packed:
-            composed = self._all_matched(engine, part, packed)
+        once, tables, twice = self._once, part.tables, (part.units_twice, part.geo_twice)
+        with engine.materialized(once(packed_members_of, tables.persons)) as packed:
+            persons = engine.fetch(once(persons_in, packed)).to_pylist()[0]
+            composed = None if persons["giants"] else self._all_matched(engine, part, packed, persons["all"])
             if composed is None:
-                tables, twice = part.tables, (part.units_twice, part.geo_twice)
                 composed = pl.DataFrame(engine.fetch(once(compositions, tables, *twice, packed)))
-                with engine.materialized(once(giants_of, packed)) as giants:
-                    few = of_giants(tables, giants)
-                    base = households(few, *twice, members_of(few.persons))
-                    self._giants += engine.fetch(counts_of(base, self.rules)).to_pylist()
             self._composed.add(composed)
+            if persons["giants"]:
+                with engine.materialized(once(giants_of, packed)) as giants:
+                    self._giants += engine.fetch(once(self._over, tables, *twice, giants)).to_pylist()
             yield packed
 
-    def _all_matched(self, engine: Engine, part: Part, packed: Table) -> pl.DataFrame | None:
-        """The compositions of a part whose every row has its unit and geo row, once each; of another part, None."""
+    def _all_matched(self, engine: Engine, part: Part, packed: Table, persons: int) -> pl.DataFrame | None:
+        """The compositions of a part in which every MAFID stands once in units and once in geo; of another part, None.
+
+        Side by side stand only MAFIDs of that kind, so equal numbers say that all are. Whether every person has a
+        unit is seen from the result, which is of no use if one has none.
+        """
         keys = [
             engine.fetch(self._once(_keys_in, table))["n"][0].as_py()
             for table in (part.tables.units, part.tables.geo, part.matched)
         ]
-        persons, largest = engine.fetch(self._once(_persons_in, packed)).to_pylist()[0].values()
-        if len(set(keys)) > 1 or largest >= LIMIT:
+        if len(set(keys)) > 1:
             return None
         composed = pl.DataFrame(engine.fetch(self._once(matched_compositions, part.matched, packed)))
         return composed if (composed["persons"] * composed["n"]).sum() == persons else None
+
+    def _over(self, tables: Tables, units_twice: Table, geo_twice: Table, giants: Table) -> Table:
+        """The rules over households that can't be packed."""
+        few = of_giants(tables, giants)
+        return counts_of(households(few, units_twice, geo_twice, members_of(few.persons)), self.rules)
 
     def counted(self, engine: Engine) -> Counter[str]:
         """How many rows break each rule, r0, r1, …; and the number of MAFIDs, n."""
@@ -179,12 +186,6 @@ class HouseholdRules:
 
 def _keys_in(table: Table) -> Table:
     return table.aggregate(n=table.MAFID.count().cast("int64"))
-
-
-def _persons_in(packed: Table) -> Table:
-    """How many persons have a MAFID, and how many the largest household has."""
-    persons = packed.persons
-    return packed.aggregate(all=persons.sum().fill_null(0).cast("int64"), largest=persons.max().fill_null(0))
 
 
 def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[Finding]:
