@@ -108,8 +108,25 @@ def test_importing_the_command_is_cheap():
     assert run.stdout.strip() == "[]"
 
 
-def test_main_is_the_entry_point():
+def test_program_is_the_entry_point():
     from importlib.metadata import entry_points
 
     (entry,) = entry_points(group="console_scripts", name="phsafe")
-    assert entry.load() is cli.main
+    assert entry.load() is cli.program
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, None, "words"])
+def test_the_program_ends_at_once_with_the_same_code_and_every_word(code):
+    """What Python does at the end is left out; what was said is not."""
+    script = f"""
+import atexit, sys
+from phsafe import cli
+def main():
+    print("said " * 1000, end="")
+    sys.exit({code!r})
+cli.main = main
+atexit.register(print, "at the end")
+cli.program()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1 if code == "words" else code or 0, "said " * 1000)
