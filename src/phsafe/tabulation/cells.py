@@ -98,10 +98,20 @@ def region_index(plan: Plan, geography: Geography, region: Vector) -> Vector:
     codes = [code for code, _ in geography.within(plan.config.states)]
     if not geography.columns:
         return np.zeros(len(region), dtype=np.int64)
-    distinct, inverse = np.unique(region, return_inverse=True)
+    distinct, index = _distinct(region)
     position = {code: i for i, code in enumerate(codes)}
     found = [position.get(_region_code(plan, geography, int(number)), NOWHERE) for number in distinct]
-    return np.array(found, dtype=np.int64)[inverse] if found else inverse.astype(np.int64)
+    return np.array(found, dtype=np.int64)[index] if found else index
+
+
+def _distinct(numbers: Vector) -> tuple[Vector, Vector]:
+    """The numbers there are, in order, and the place of each row's number among them."""
+    if numbers.max(initial=0) >= len(numbers):
+        distinct, index = np.unique(numbers, return_inverse=True)
+        return distinct, index.astype(np.int64)
+    # Small numbers need no sorting.
+    there = np.bincount(numbers) > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers]
 
 
 def _region_code(plan: Plan, geography: Geography, packed: int) -> str:
