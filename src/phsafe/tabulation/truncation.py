@@ -111,14 +111,15 @@ def dropped(keyed_members: Table, plan: Plan) -> Table:
             for i, u in enumerate(plan.universes)
         }
     )
-    # Those inside a universe are ranked among themselves.
+    # Those inside a universe are ranked among themselves: by how many of them stand no later in the household's order.
+    up_to_here = ibis.window(group_by="MAFID", order_by=order, preceding=None, following=0)
     ranked = table.select(
         "place",
         code=plan.persons.expression(table),
         **{
             f"is_dropped{i}": table[f"inside{i}"]
             & (table[f"size{i}"] > u.tau)
-            & (ibis.row_number().over(group_by=["MAFID", f"inside{i}"], order_by=order) >= u.tau)
+            & (table[f"inside{i}"].cast("int64").sum().over(up_to_here) > u.tau)
             for i, u in enumerate(plan.universes)
         },
     )
