@@ -35,6 +35,7 @@ from phsafe.schema import US_STATES
 
 NATION = 126_800_000
 SIZES = (1_000_000, 10_000_000, NATION)
+START_UP = 1_000
 TABLES = ("persons", "units", "geo")
 JOIN = "SELECT count(*) FROM {persons} JOIN {units} USING (MAFID)"
 START = 'import sys; from phsafe.cli import program; sys.argv = ["phsafe", *sys.argv[1:]]; program()'
@@ -79,10 +80,10 @@ def main() -> None:
 def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[str]) -> None:
     """Every command at every size, and the slope between the smallest and the largest."""
     seconds = {size: report(config, made(work, size), size, commands) for size in sizes}
-    # What a command needs to start is the same at every size; it is left out of the slope.
-    idle = run(["phsafe", "--help"])[0]
     first, last = min(sizes), max(sizes)
     for command in commands if first < last else ():
+        # What a command needs to start, it needs for next to no households too; it is left out of the slope.
+        idle, _ = timed(config, made(work, START_UP), command)
         ratio = (seconds[last][command] - idle) / (seconds[first][command] - idle)
         print(
             f"{command}: slope {math.log(ratio) / math.log(last / first):.2f} from {first:,} to {last:,} households"
@@ -101,19 +102,25 @@ def report(
         found["bare join"], memory = run([sys.executable, __file__, str(data), "--bare"])
         line("bare join", found["bare join"], 1.0, rows, memory)
     for command in commands:
-        out = data.parent / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        word, _, how = command.partition(" ")
-        words = [word, config, data, *([] if word == "validate" else [out])]
-        words += ["--ledger", out.parent / "bench.ledger"] if word == "release" else []
-        words += [] if word == "validate" or how else ["--skip-validation"]
-        for file in out.parent.glob("bench.ledger*"):
-            file.unlink()
-        found[command], memory = run(["phsafe", *map(str, words)])
+        found[command], memory = timed(config, data, command)
         line(command, found[command], found[command] / found["bare join"] if bare else None, rows, memory)
-        shutil.rmtree(out, ignore_errors=True)
     print(flush=True)
     return found
+
+
+def timed(config: Path, data: Path, command: str) -> tuple[float, float]:
+    """Seconds and peak memory in GB of a command on a folder; without validation unless it says so."""
+    out = data.parent / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    word, _, how = command.partition(" ")
+    words = [word, config, data, *([] if word == "validate" else [out])]
+    words += ["--ledger", out.parent / "bench.ledger"] if word == "release" else []
+    words += [] if word == "validate" or how else ["--skip-validation"]
+    for file in out.parent.glob("bench.ledger*"):
+        file.unlink()
+    seconds, memory = run(["phsafe", *map(str, words)])
+    shutil.rmtree(out, ignore_errors=True)
+    return seconds, memory
 
 
 def line(name: str, seconds: float, ratio: float | None, rows: float, memory: float) -> None:
