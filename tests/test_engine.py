@@ -1,6 +1,8 @@
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -225,3 +227,26 @@ def test_a_folder_is_no_csv(engine, tmp_path):
     with pytest.raises(DataError) as caught:
         read(engine, tmp_path / "x.csv")
     assert str(tmp_path / "x.csv") in str(caught.value)
+
+
+def test_too_few_open_files_are_refused_before_a_library_breaks():
+    """In a process of its own, since a hard limit can't be raised again."""
+    code = (
+        "import resource, phsafe.engine as e\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {1}))\n"
+        "try:\n"
+        "    e.open_engine().close(); print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+        "except e.PHSafeError as error:\n"
+        "    print(error)\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code.format(*limits)], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for limits in ((40, 40), (40, 100), (100, 100))
+    ]
+    assert said == [
+        "expected a limit of 64 open files at least, got 40; raise it (ulimit -n 1024)",
+        "64",
+        "100",
+    ]

@@ -7,6 +7,7 @@ tables, cells or noise.
 from __future__ import annotations
 
 import contextlib
+import resource
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -27,11 +28,15 @@ __all__ = [
     "started",
 ]
 
+#: How many files a run may have open at once, with room to spare.
+MOST_FILES = 64
+
 
 def open_engine(options: EngineOptions | None = None) -> Engine:
     """Open the engine that the options name."""
     chosen = options or EngineOptions()
     _check(chosen)
+    _check_open_files()
     if chosen.engine == "spark":
         from phsafe.engine.spark import Spark  # noqa: PLC0415  (PySpark is an extra)
 
@@ -68,3 +73,15 @@ def _check(options: EngineOptions) -> None:
             "threads, memory limit and temp folder are settings of DuckDB; "
             "Spark takes its own, such as --spark-conf spark.driver.memory=4g"
         )
+
+
+def _check_open_files() -> None:
+    """Refuse a limit on open files that libraries would break at in the middle, in words that nobody understands."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if MOST_FILES <= soft or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < MOST_FILES:
+        raise PHSafeError(
+            f"expected a limit of {MOST_FILES} open files at least, got {hard}; raise it (ulimit -n 1024)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES, hard))
