@@ -153,7 +153,7 @@ def file_size(place: Place, chance: random.Random) -> list[Ending]:
 @fault("a limit on open files")
 def open_files(place: Place, chance: random.Random) -> list[Ending]:
     book = place.book
-    limit = chance.randrange(8, 40)
+    limit = chance.randrange(8, 120)
     ending = place.run(place.release(), partial(resource.setrlimit, resource.RLIMIT_NOFILE, (limit, limit)))
     if ending.code == 1:
         assert book.entries() == () or "stays charged" in ending.said, ending
