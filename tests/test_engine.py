@@ -1,8 +1,10 @@
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import duckdb
@@ -250,3 +252,15 @@ def test_too_few_open_files_are_refused_before_a_library_breaks():
         "64",
         "100",
     ]
+
+
+def test_who_stops_a_query_stops_it(heard):
+    """DuckDB makes an error of its own of an interrupt."""
+    with open_engine(EngineOptions(threads=1)) as engine:
+        numbers = engine.read_arrow(pa.table({"i": list(range(100_000))}))
+        endless = numbers.cross_join(numbers.view()).aggregate(n=lambda t: (t.i * t.i_right).sqrt().sum())
+        timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.fetch(endless)

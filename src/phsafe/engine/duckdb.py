@@ -27,6 +27,8 @@ from phsafe.errors import PHSafeError
 from phsafe.scratch import temporary_folder
 
 T = TypeVar("T")
+#: What DuckDB makes of a KeyboardInterrupt that comes in the middle of a query.
+INTERRUPTED = "Query interrupted"
 
 
 class DuckDB:
@@ -235,10 +237,15 @@ class DuckDB:
 
         What is raised behind the `except` has no `__context__`, in which DuckDB's own text would live on.
         """
+        told: BaseException
         try:
             return work()
         except duckdb.Error as error:
             told = in_words(error, self._folder, self._files)
+        except RuntimeError as error:
+            if str(error) != INTERRUPTED:
+                raise
+            told = KeyboardInterrupt()
         raise told
 
     def __enter__(self) -> Self:
