@@ -18,7 +18,7 @@ import ibis.expr.operations as ops
 import pyarrow as pa
 from ibis.expr.types import Table
 
-from phsafe.engine.duckdb_errors import in_words
+from phsafe.engine.duckdb_errors import in_words, was_interrupted
 from phsafe.engine.duckdb_parts import side_by_side
 from phsafe.engine.duckdb_views import View, literal_path, quoted
 from phsafe.engine.options import Engine, EngineOptions, Gathered, Location, Storage
@@ -27,8 +27,6 @@ from phsafe.errors import PHSafeError
 from phsafe.scratch import temporary_folder
 
 T = TypeVar("T")
-#: What DuckDB makes of a KeyboardInterrupt that comes in the middle of a query.
-INTERRUPTED = "Query interrupted"
 
 
 class DuckDB:
@@ -243,7 +241,7 @@ class DuckDB:
         except duckdb.Error as error:
             told = in_words(error, self._folder, self._files)
         except RuntimeError as error:
-            if str(error) != INTERRUPTED:
+            if not was_interrupted(error):
                 raise
             told = KeyboardInterrupt()
         raise told

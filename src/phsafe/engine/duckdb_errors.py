@@ -34,3 +34,8 @@ def in_words(error: duckdb.Error, folder: Path, files: Sequence[str]) -> PHSafeE
             "and as many columns as the header, got something else"
         )
     return DataError(f"{named or 'the input files'}: can't be read or counted ({type(error).__name__})")
+
+
+def was_interrupted(error: RuntimeError) -> bool:
+    """Whether this is what DuckDB makes of a KeyboardInterrupt that comes in the middle of a query."""
+    return str(error) == "Query interrupted"

@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from phsafe.engine import EngineOptions
+from phsafe.engine.duckdb_errors import was_interrupted
 from phsafe.errors import DataError, PHSafeError
 from phsafe.files import check_absent, new_folder
 from phsafe.microdata import checks, mapping
@@ -170,6 +171,10 @@ def _workplace(options: EngineOptions) -> Iterator[tuple[Path, duckdb.DuckDBPyCo
             yield scratch.path, database
     except duckdb.Error as error:
         raise _in_words(error, scratch.path) from None
+    except RuntimeError as error:
+        if not was_interrupted(error):
+            raise
+        raise KeyboardInterrupt from None
     finally:
         scratch.remove()
 
