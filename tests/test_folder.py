@@ -65,6 +65,10 @@ DAMAGES = {
     "another variance": (lambda f: replace(f, "PH2", "Discrete Gaussian|9", "Discrete Gaussian|8"), "VARIANCE is not"),
     "another noise": (lambda f: replace(f, "PH2", "Discrete Gaussian", "Gaussian"), "NOISE_DISTRIBUTION is not"),
     "a smaller stated loss": (lambda f: edit(f, lambda m: m["privacy"].update(rho=0.1)), "statement's rho is not"),
+    "a loss of four hundred digits": (
+        lambda f: edit(f, lambda m: m["privacy"].update(rho=10**400)), "statement's rho is not",
+    ),
+    "a loss in words": (lambda f: edit(f, lambda m: m["privacy"].update(rho="1.257281")), "statement's rho is not"),
     "no statement": (lambda f: edit(f, lambda m: m.pop("privacy")), "no privacy statement"),
     "unlisted files": (lambda f: edit(f, lambda m: m["files"].popitem()), "does not list exactly"),
 }  # fmt: skip

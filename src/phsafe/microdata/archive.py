@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -99,8 +100,7 @@ def _of(path: Path) -> list[CsvFile]:
             f"{unpacked // max(size, 1):,} times smaller: it may be made to fill the disk"
         )
     return [
-        CsvFile(f"{path}, {info.filename}", info.file_size, lambda info=info: _member(path, info))  # type: ignore[misc]
-        for info in members
+        CsvFile(f"{path}, {info.filename}", info.file_size, partial(_member, path, info)) for info in members
     ]
 
 
