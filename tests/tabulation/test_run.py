@@ -207,8 +207,8 @@ def test_a_count_below_zero_would_be_a_fault_of_ours(us):
     plan = Plan(Config.load(us))
     occupied = plan.units.mask(np.arange(plan.units.size), plan.tabulations[1].units)
     place = plan.units.size + int(np.flatnonzero(occupied)[0])
-    homes = pl.DataFrame({"place": [place], "n": [-1]})
-    nobody = pl.DataFrame(schema={"code": pl.Int64, "place": pl.Int64, "n": pl.Int64})
+    homes = pl.DataFrame({"kind": [place], "n": [-1]})
+    nobody = pl.DataFrame(schema={"kind": pl.Int64, "n": pl.Int64})
     universes = len(plan.universes)
     with pytest.raises(AssertionError, match="below zero"):
         Tabulated(plan, homes, nobody, [nobody] * universes, [0] * universes).counts()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from phsafe.engine.duckdb import DuckDB
-from phsafe.engine.options import ENGINES, Engine, EngineName, EngineOptions, Gathered, Location, Storage
+from phsafe.engine.options import ENGINES, Engine, EngineName, EngineOptions, Location, Storage
 from phsafe.errors import PHSafeError
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Engine",
     "EngineName",
     "EngineOptions",
-    "Gathered",
     "Location",
     "Storage",
     "open_engine",

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Self, TypeVar
@@ -21,7 +19,7 @@ from ibis.expr.types import Table
 from phsafe.engine.duckdb_errors import in_words, was_interrupted
 from phsafe.engine.duckdb_parts import side_by_side
 from phsafe.engine.duckdb_views import View, literal_path, quoted
-from phsafe.engine.options import Engine, EngineOptions, Gathered, Location, Storage
+from phsafe.engine.options import Engine, EngineOptions, Location, Storage
 from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
 from phsafe.errors import PHSafeError
 from phsafe.scratch import temporary_folder
@@ -182,15 +180,6 @@ class DuckDB:
         finally:
             self._execute(f'DROP TABLE temp."{name}"')
 
-    @contextlib.contextmanager
-    def gathered(self) -> Iterator[Gathered]:
-        """See `Engine`. Not a temporary table, because every connection must see it; it is in memory all the same."""
-        gathering = _Gathered(self, f"phsafe_gathered_{next(self._numbers)}")
-        try:
-            yield gathering
-        finally:
-            self._execute(f'DROP TABLE IF EXISTS "{gathering.name}"')
-
     def _table(self, name: str, expression: Table) -> Table:
         """The table that holds an expression's rows, the same object each time."""
         key = (name, expression.op())
@@ -251,28 +240,3 @@ class DuckDB:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-@dataclass(frozen=True)
-class _Gathered:
-    """A table that grows part by part."""
-
-    engine: DuckDB
-    name: str
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _begun: list[Table] = field(default_factory=list)
-
-    def add(self, expression: Table, part: Engine) -> None:
-        """See `Gathered`."""
-        assert isinstance(part, DuckDB)
-        sql = part._compiled(expression)
-        with self._lock:
-            how = f'INSERT INTO "{self.name}"' if self._begun else f'CREATE TABLE "{self.name}" AS'
-            part._execute(f"{how} {sql}")
-            if not self._begun:
-                self._begun.append(self.engine._table(self.name, expression))
-
-    @property
-    def table(self) -> Table | None:
-        """See `Gathered`."""
-        return self._begun[0] if self._begun else None

@@ -47,17 +47,6 @@ class Storage(Protocol):
         """The first line of a text file, without its line end."""
 
 
-class Gathered(Protocol):
-    """Rows gathered from part after part."""
-
-    def add(self, expression: Table, part: Engine) -> None:
-        """Add the rows that an expression has in a part."""
-
-    @property
-    def table(self) -> Table | None:
-        """All rows, or None if nothing was added."""
-
-
 class Engine(Protocol):
     """What counting needs of an engine."""
 
@@ -97,9 +86,6 @@ class Engine(Protocol):
 
         Equal expressions give the same table, so that what is built on it needs to be written only once for all parts.
         """
-
-    def gathered(self) -> contextlib.AbstractContextManager[Gathered]:
-        """A place for the rows of one expression from every part, kept until the context ends."""
 
     def fetch(self, expression: Table) -> pa.Table:
         """A small result."""

@@ -10,7 +10,6 @@ import contextlib
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -168,12 +167,6 @@ class Spark:
             with contextlib.suppress(Exception), quietly():
                 frame.unpersist()
 
-    @contextlib.contextmanager
-    def gathered(self) -> Iterator[_Gathered]:
-        """See `Engine`."""
-        with contextlib.ExitStack() as stack:
-            yield _Gathered(stack)
-
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
         with self._in_words():
@@ -247,15 +240,3 @@ def _literal(address: str) -> str:
 
 def _columns(frame: Any) -> set[tuple[str, str]]:  # noqa: ANN401
     return {(field.name, field.dataType.simpleString()) for field in frame.schema.fields}
-
-
-@dataclass
-class _Gathered:
-    """The rows of the one part that there is."""
-
-    stack: contextlib.ExitStack
-    table: Table | None = None
-
-    def add(self, expression: Table, part: Engine) -> None:
-        """See `Gathered`."""
-        self.table = self.stack.enter_context(part.materialized(expression))

@@ -1,6 +1,7 @@
 """From packed codes to the vectors of the public grid.
 
-What comes from the engine is a few thousand rows of (person code, place, n). Here each row is put in its cell and
+What comes from the engine is some hundred thousand rows of (kind, n), a *kind* being a person's code and the place of
+its household in one number. Here each row is put in its cell and
 population group; rows that fit none are counted nowhere. Each row is placed by itself, in one place
 at most (claims C1.2 and C3 of docs/privacy.md).
 """
@@ -39,13 +40,13 @@ class Rows:
     person: Vector
 
     @classmethod
-    def of(cls, plan: Plan, counted: pl.DataFrame) -> Rows:
-        """The rows of a frame with place and n, and with code where persons were counted."""
-        region, unit = np.divmod(counted["place"].cast(pl.Int64).to_numpy(), plan.units.size)
-        n = counted["n"].to_numpy()
-        if "code" in counted.columns:
-            return cls(plan.units, unit, region, n, plan.persons, counted["code"].to_numpy())
-        return cls(plan.units, unit, region, n, Coding(()), np.zeros(len(n), dtype=np.int64))
+    def of(cls, plan: Plan, persons: Coding, counted: pl.DataFrame) -> Rows:
+        """The rows of a frame with kind and n."""
+        place, person = np.divmod(counted["kind"].to_numpy(), persons.size)
+        region, unit = np.divmod(place, plan.units.size)
+        return cls(
+            plan.units, _narrow(unit), _narrow(region), counted["n"].to_numpy(), persons, _narrow(person)
+        )
 
     def of_universe(self, tabulation: Tabulation) -> Rows:
         """The rows that pass both filters of a tabulation."""
@@ -150,8 +151,13 @@ def unclassified(tabulation: Tabulation, rows: Rows) -> int:
     return int(rows.of_universe(tabulation).n.sum() - rows.in_cells(tabulation)[0].n.sum())
 
 
+def _narrow(numbers: Vector) -> Vector:
+    """The same numbers in as few bytes as they need: a nation has a million of them, in many columns."""
+    return numbers.astype(np.min_scalar_type(-numbers.max(initial=1)), copy=False)
+
+
 def _mask(coding: Coding, codes: Vector, condition: Where) -> NDArray[np.bool_]:
     """Whether each code passes a condition: decided once for each code there is, if those are fewer than the rows."""
     if coding.size < len(codes):
         return coding.mask(np.arange(coding.size, dtype=np.int64), condition)[codes]
-    return coding.mask(codes, condition)
+    return coding.mask(codes.astype(np.int64), condition)

@@ -71,7 +71,7 @@ def check_geography(geo: Table, plan: Plan) -> None:
     missing = [name for name in plan.geo_columns if name not in geo.columns]
     if missing:
         raise DataError([f"geo: column {name} is missing, and a level needs it" for name in missing])
-    if _size(plan) >= 2**63:
+    if _size(plan) * plan.persons.size >= 2**63:
         raise ConfigError(f"expected levels that need fewer geo columns, got {', '.join(plan.geo_columns)}")
 
 

@@ -20,13 +20,14 @@ import pyarrow as pa
 from ibis.expr.types import Table
 
 from phsafe.config import Config
-from phsafe.engine import Engine, Gathered
+from phsafe.engine import Engine
 from phsafe.grid import Counts
 from phsafe.progress import Progress, silent
 from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
 from phsafe.tabulation import cells, people, truncation
 from phsafe.tabulation.cells import Rows
+from phsafe.tabulation.coding import Coding
 from phsafe.tabulation.households import MoreColumns, check_geography, households, matched, repeated
 from phsafe.tabulation.parts import Once, Sum
 from phsafe.tabulation.plan import Plan
@@ -36,8 +37,8 @@ from phsafe.tabulation.plan import Plan
 class Tabulated:
     """The counted rows of a run: what every vector of the grid is made from. Exact, so confidential.
 
-    `homes` counts households by place, `joined` persons by code and place before truncation, `dropped` those that
-    truncation drops from each universe, and `beyond` says how many these are.
+    `homes` counts households by kind, `joined` persons before truncation, `dropped` those that truncation drops from
+    each universe, and `beyond` says how many these are.
     """
 
     plan: Plan
@@ -73,15 +74,18 @@ class Tabulated:
 
     @cached_property
     def _units(self) -> Rows:
-        return Rows.of(self.plan, self.homes)
+        return Rows.of(self.plan, Coding(()), self.homes)
 
     @cached_property
     def _persons(self) -> Rows:
-        return Rows.of(self.plan, self.joined)
+        return Rows.of(self.plan, self.plan.persons, self.joined)
 
     @cached_property
     def _drops(self) -> list[Rows]:
-        return [Rows.of(self.plan, frame.with_columns(n=-pl.col("n"))) for frame in self.dropped]
+        return [
+            Rows.of(self.plan, self.plan.persons, frame.with_columns(n=-pl.col("n")))
+            for frame in self.dropped
+        ]
 
     def _all(self, tabulation: Tabulation) -> Rows:
         return self._persons if tabulation.counts_persons else self._units
@@ -123,16 +127,13 @@ def tabulate_tables(
     """Count every tabulation of a config over canonical tables."""
     plan = Plan(config)
     check_geography(tables.geo, plan)
-    with engine.gathered() as crowds:
-        counting = _Counting(tables, plan, engine, crowds if plan.universes else None)
-        progress("counting", 0.0)
-        engine.each_part(
-            [table for _, table in tables],
-            lambda engine: counting.count_part(engine, look),
-            lambda done: progress("counting", 0.9 * done),
-        )
-        progress("truncating", 0.9)
-        counting.truncate(drop=truncate)
+    counting = _Counting(tables, plan, engine, truncate=truncate)
+    progress("counting", 0.0)
+    engine.each_part(
+        [table for _, table in tables],
+        lambda engine: counting.count_part(engine, look),
+        lambda done: progress("counting", done),
+    )
     progress("counted", 1.0)
     return counting.result()
 
@@ -140,13 +141,13 @@ def tabulate_tables(
 class _Counting:
     """The queries of a run, each written once and run over every part; and the sums of what they gave."""
 
-    def __init__(self, tables: Tables, plan: Plan, engine: Engine, crowds: Gathered | None) -> None:
-        self._tables, self._plan, self._engine, self._crowds = tables, plan, engine, crowds
+    def __init__(self, tables: Tables, plan: Plan, engine: Engine, *, truncate: bool) -> None:
+        self._tables, self._plan, self._engine, self._truncate = tables, plan, engine, truncate
         self._sums: dict[str, Sum] = {}
         self._once = Once()
 
     def count_part(self, engine: Engine, look: Look | None) -> None:
-        """Count one part, and put the members of its crowded households aside."""
+        """Count one part, and what truncation drops of it."""
         once, plan, tables = self._once, self._plan, self._tables
         with ExitStack() as kept, ExitStack() as shared:
 
@@ -162,7 +163,7 @@ class _Counting:
                 return
             homes = keep(once(households, units, plan))
             self._add("homes", engine.fetch(once(people.homes, homes)))
-            if self._crowds is None:
+            if not plan.universes:
                 return
             if sizes is None:
                 numerous = keep(once(truncation.numerous, tables.persons, homes, plan, self._engine))
@@ -172,34 +173,26 @@ class _Counting:
             self._add("joined", engine.fetch(once(people.joined, tables.persons, homes, plan)))
             persons = keep(once(truncation.persons_of, numerous, tables.persons))
             crowded = keep(once(truncation.crowded, persons, homes, plan, self._engine))
-            self._crowds.add(once(truncation.members, persons, crowded), engine)
-
-    def truncate(self, *, drop: bool) -> None:
-        """Count the persons beyond the thresholds among those put aside; and which ones truncation drops."""
-        engine, plan = self._engine, self._plan
-        members = self._crowds.table if self._crowds is not None else None
-        if members is None:
-            return
-        with engine.materialized(truncation.oversized(members, plan)) as oversized:
-            self._add("beyond", engine.fetch(truncation.beyond(oversized, plan)))
-            if not drop:
-                return
-            with engine.materialized(truncation.keyed(members, oversized)) as keyed:
-                self._add("dropped", engine.fetch(truncation.dropped(keyed, plan)))
+            members = keep(once(truncation.members, persons, crowded))
+            oversized = keep(once(truncation.oversized, members, plan))
+            self._add("beyond", engine.fetch(once(truncation.beyond, oversized, plan)))
+            if self._truncate:
+                keyed = keep(once(truncation.keyed, members, oversized))
+                self._add("dropped", engine.fetch(once(truncation.dropped, keyed, plan)))
 
     def _add(self, name: str, found: pa.Table) -> None:
         frame = pl.DataFrame(found)
-        counts = [column for column in frame.columns if column not in {"code", "place"}]
+        counts = [column for column in frame.columns if column != "kind"]
         self._sums.setdefault(name, Sum(*counts)).add(frame)
 
     def result(self) -> Tabulated:
         """All that was counted."""
-        empty = pl.DataFrame(schema={"code": pl.Int64, "place": pl.Int64, "n": pl.Int64})
+        empty = pl.DataFrame(schema={"kind": pl.Int64, "n": pl.Int64})
         universes = range(len(self._plan.universes))
         beyond = self._sums.get("beyond")
         return Tabulated(
             self._plan,
-            self._total("homes", empty.drop("code")),
+            self._total("homes", empty),
             self._total("joined", empty),
             [self._dropped(i, empty) for i in universes],
             [0 if beyond is None else beyond.total()[f"beyond{i}"].item() for i in universes],
@@ -208,7 +201,7 @@ class _Counting:
     def _dropped(self, universe: int, empty: pl.DataFrame) -> pl.DataFrame:
         if "dropped" not in self._sums:
             return empty
-        found = self._total("dropped", empty).select("code", "place", n=f"n{universe}")
+        found = self._total("dropped", empty).select("kind", n=f"n{universe}")
         return found.filter(pl.col("n") > 0)
 
     def _total(self, name: str, empty: pl.DataFrame) -> pl.DataFrame:

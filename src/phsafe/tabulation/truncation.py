@@ -13,7 +13,7 @@ from ibis.expr.types import StringValue, Table
 
 from phsafe.engine import Engine
 from phsafe.schema import PERSONS
-from phsafe.tabulation.people import passes, passing
+from phsafe.tabulation.people import kind, passes, passing
 from phsafe.tabulation.plan import Plan
 
 #: Columns whose values are written in binary before they are hashed; the others are hashed as they are.
@@ -102,7 +102,7 @@ def _digest(column: ibis.expr.types.Column, binary: bool) -> StringValue:
 
 
 def dropped(keyed_members: Table, plan: Plan) -> Table:
-    """How many persons of each universe are dropped (n0, …), by person code and place."""
+    """How many persons of each universe are dropped (n0, …), by kind."""
     # Keys differ unless SHA-256 collides; the record itself then decides, so that the order is always total.
     order = ["key", *(name for name in PERSONS.names if name != "MAFID"), "twin"]
     table = keyed_members.mutate(
@@ -127,4 +127,4 @@ def dropped(keyed_members: Table, plan: Plan) -> Table:
         f"n{i}": ranked.count(where=ranked[f"is_dropped{i}"]).cast("int64")
         for i in range(len(plan.universes))
     }
-    return ranked.group_by("code", "place").agg(**counts)
+    return ranked.group_by(kind=kind(ranked, plan)).agg(**counts)
