@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from phsafe.conditions import where
 from phsafe.engine import EngineOptions, open_engine
-from phsafe.tabulation.coding import Coding
+from phsafe.tabulation.coding import Coding, among
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +82,14 @@ def test_classes_are_atoms(pairs):
 def test_mask_is_a_vector_of_truths():
     coding = Coding.of([where(A=1)])
     assert coding.mask(np.array([], dtype=np.int64), where(A=1)).dtype == bool
+
+
+@pytest.mark.parametrize(
+    "codes", [range(4, 30), [0, *range(2, 98)], [2, 4], [1, 3, 17, 29, 115], [-1, 0, 1]], ids=str
+)
+def test_a_number_is_among_some_codes(engine, codes):
+    table = engine.read_arrow(pl.DataFrame(ROWS, schema={"QAGE": pl.Int32}).with_row_index("i").to_arrow())
+    found = engine.fetch(table.select("i", inside=among(table.QAGE, codes)).order_by("i"))
+    assert found["inside"].to_pylist() == [
+        None if row["QAGE"] is None else row["QAGE"] in codes for row in ROWS
+    ]

@@ -203,6 +203,17 @@ def test_progress_tells_stages_in_order(us, small_frames, engine):
     assert (seen[0], seen[-1]) == (0.0, 1.0)
 
 
+def test_the_last_state_has_room(us, small_frames, engine):
+    """Numbers of kinds are small in the first states and need more than 32 bits in the last."""
+    config = Config.load(us)
+    last = small_frames | {"geo": small_frames["geo"].with_columns(TABBLKST=pl.lit(config.states[-1]))}
+    was, now = (tabulate_tables(load(frames, engine), config, engine) for frames in (small_frames, last))
+    assert now.joined["kind"].max() > 2**31
+    for (name, level), counts in now.counts().items():
+        if level.startswith("usa"):
+            np.testing.assert_array_equal(counts, was.counts()[name, level])
+
+
 def test_a_count_below_zero_would_be_a_fault_of_ours(us):
     plan = Plan(Config.load(us))
     occupied = plan.units.mask(np.arange(plan.units.size), plan.tabulations[1].units)

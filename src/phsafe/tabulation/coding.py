@@ -14,10 +14,13 @@ from math import prod
 
 import ibis
 import numpy as np
-from ibis.expr.types import IntegerValue, Table, Value
+from ibis.expr.types import BooleanValue, Column, IntegerValue, Table, Value
 from numpy.typing import NDArray
 
 from phsafe.conditions import Code, Where
+
+#: More runs of numbers than this are a list again.
+MOST_RUNS = 4
 
 
 def _array_position(codes: list[str], code: str) -> int:  # type: ignore[empty-body]
@@ -42,6 +45,34 @@ def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
     return element_at(ibis.literal(list(numbers.values()), "array<int64>"), position)
 
 
+def among(column: Column, codes: Iterable[Code]) -> BooleanValue:
+    """Whether a value is one of some codes; unknown where it is null.
+
+    Engines are slow at long lists and quick at ranges, so numbers in a row become one.
+    """
+    runs = _runs(codes)
+    if not runs or len(runs) > MOST_RUNS:
+        return column.isin(sorted(codes))
+    return ibis.or_(*(column.between(low, high) for low, high in runs))
+
+
+def _runs(codes: Iterable[Code]) -> list[tuple[int, int]]:
+    """The first and last of each run of numbers; texts have none."""
+    if isinstance(codes, range):
+        return [(codes.start, codes.stop - 1)] if codes else []
+    runs: list[tuple[int, int]] = []
+    for number in sorted(code for code in codes if isinstance(code, int)):
+        begin = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
+        runs.append((begin, number))
+    return runs
+
+
+def looked_up_or_0(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
+    """The number of a text, at least 0; 0 if it has none."""
+    # Both engines pass over a null here; and unlike `coalesce` it is done once for each entry of a dictionary too.
+    return ibis.greatest(looked_up(column, numbers), ibis.literal(0, "int64"))
+
+
 @dataclass(frozen=True)
 class Classes:
     """One column's codes in classes 1, 2, …; class 0 holds whatever no condition names, null included."""
@@ -60,7 +91,7 @@ class Classes:
         numbered = sorted((code, i) for i, codes in enumerate(self.members, 1) for code in codes)
         if not column.type().is_string():
             return _step(column, numbered)
-        return ibis.coalesce(looked_up(column, dict(numbered)), ibis.literal(0, "int64"))
+        return looked_up_or_0(column, dict(numbered))
 
     def allowed(self, codes: frozenset[Code]) -> NDArray[np.bool_]:
         """For each class, whether a condition that allows `codes` allows it (it takes a class whole)."""

@@ -11,7 +11,8 @@ from math import prod
 from typing import Protocol
 
 import ibis
-from ibis.expr.types import IntegerValue, Table
+from ibis import selectors as s
+from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.engine import Engine
 from phsafe.errors import ConfigError, DataError
@@ -41,29 +42,44 @@ def repeated(table: Table, engine: Engine) -> Table:
 def matched(
     tables: Tables, plan: Plan, units_twice: Table, geo_twice: Table, more: MoreColumns | None
 ) -> Table:
-    """Units and their geo rows side by side: every MAFID that stands once in both, with the unit's code and region."""
+    """Units and their geo rows side by side: every MAFID that stands once in both, with its place.
+
+    The place of what is no housing unit in the state filter is null.
+    """
     # Codes first, joins then: what travels through a join is a few small numbers.
     units, geo = tables.units, tables.geo
     region, state = _region(geo, plan)
     units = units.select(
         "MAFID",
-        unit_rtype=units.RTYPE,
-        unit=plan.units.expression(units),
+        unit=_narrow(plan.units.expression(units) + _or_null(units.RTYPE == HOUSING_UNIT), plan),
         **(more.of_units(units) if more else {}),
     )
     geo = geo.select(
-        "MAFID", geo_rtype=geo.RTYPE, state=state, region=region, **(more.of_geo(geo) if more else {})
+        "MAFID",
+        region=_narrow(region + _or_null((geo.RTYPE == HOUSING_UNIT) & (state > 0)), plan),
+        **(more.of_geo(geo) if more else {}),
     )
-    return units.anti_join(units_twice, "MAFID").inner_join(geo.anti_join(geo_twice, "MAFID"), "MAFID")
+    both = units.anti_join(units_twice, "MAFID").inner_join(geo.anti_join(geo_twice, "MAFID"), "MAFID")
+    place = _narrow(both.unit + both.region * plan.units.size, plan)
+    return both.select(~s.cols("unit", "region"), place=place)
 
 
-def households(matched_units: Table, plan: Plan) -> Table:
+def _or_null(condition: BooleanValue) -> IntegerValue:
+    """0 where a condition holds, else null.
+
+    A number that it is added to is still looked up once for each entry of a dictionary; a CASE would look at every row.
+    """
+    return condition.ifelse(ibis.literal(0, "int64"), ibis.null("int64"))
+
+
+def _narrow(number: IntegerValue, plan: Plan) -> IntegerValue:
+    """A number as small as places are. Ibis has to know: it would leave a later cast to 64 bits out."""
+    return number.cast("int32" if _size(plan) < 2**31 else "int64")
+
+
+def households(matched_units: Table) -> Table:
     """MAFID and place of every housing unit in the state filter."""
-    table = matched_units
-    housing = (table.unit_rtype == HOUSING_UNIT) & (table.geo_rtype == HOUSING_UNIT)
-    inside = table.filter(housing & (table.state > 0))
-    place = inside.unit + inside.region * plan.units.size
-    return inside.select("MAFID", place=place.cast("int32") if _size(plan) < 2**31 else place)
+    return matched_units.filter(matched_units.place.notnull()).select("MAFID", "place")
 
 
 def check_geography(geo: Table, plan: Plan) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ibis
 from ibis import _
-from ibis.expr.types import BooleanValue, Column, IntegerValue, Table
+from ibis.expr.types import BooleanValue, IntegerValue, Table
 
-from phsafe.conditions import Code, Where
+from phsafe.conditions import Where
+from phsafe.tabulation.coding import among
 from phsafe.tabulation.plan import Plan
 
 
@@ -17,15 +18,7 @@ def passing(table: Table, condition: Where) -> Table:
 
 def passes(table: Table, condition: Where) -> BooleanValue:
     """Whether each row passes a condition; unknown where a value is."""
-    return ibis.and_(ibis.literal(True), *(_among(table[column], codes) for column, codes in condition.terms))
-
-
-def _among(column: Column, codes: frozenset[Code]) -> BooleanValue:
-    """Whether a value is one of some codes. Engines are slow at long lists and quick at ranges."""
-    numbers = [code for code in codes if isinstance(code, int)]
-    if numbers and len(numbers) == len(codes) == max(numbers) - min(numbers) + 1:
-        return column.between(min(numbers), max(numbers))
-    return column.isin(sorted(codes))
+    return ibis.and_(ibis.literal(True), *(among(table[column], codes) for column, codes in condition.terms))
 
 
 def homes(households: Table) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.schema import HOUSING_UNIT, UNITS, Column, Digits, Layout
-from phsafe.tabulation.coding import Classes, looked_up
+from phsafe.tabulation.coding import among, looked_up
 from phsafe.validation.rules import Rule
 
 
@@ -48,10 +48,7 @@ def _outside(table: Table, column: Column) -> BooleanValue:
     values, domain = table[column.name], column.domain
     if isinstance(domain, Digits):
         return ~values.re_search(f"^[0-9]{{{domain.width}}}$")
-    if isinstance(domain, range):
-        return ~values.between(domain.start, domain.stop - 1)
-    known = Classes(column.name, (frozenset(domain),)).expression(table)
-    return values.notnull() & (known == 0)
+    return ~among(values, domain)
 
 
 def occupied(table: Table) -> BooleanValue:

@@ -6,15 +6,13 @@ Units, geo and the members' numbers are put side by side, which gives a row for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import ibis
-from ibis.expr.types import BooleanValue, IntegerValue, StringValue, Table
+from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.conditions import Code
 from phsafe.schema import FAMILY, GEO, GROUP_QUARTERS, HOUSEHOLDER, HOUSING_UNIT, OWN_CHILDREN, UNITS
 from phsafe.source.tables import Tables
-from phsafe.tabulation.coding import looked_up
+from phsafe.tabulation.coding import looked_up_or_0
 from phsafe.validation.packing import LIMIT, Facts, Fields, known
 from phsafe.validation.rules import Condition, Rule, Weight
 
@@ -68,8 +66,9 @@ def matched_compositions(matched: Table, packed: Table) -> Table:
     """The same of units and geo rows that are side by side already, and their members."""
     rows, one = matched.left_join(packed, "MAFID"), ibis.literal(1, "int64")
     members = {name: rows[name].fill_null(0) for name in ("persons", *FIELDS.words)}
-    rows = rows.select("unit_facts", "geo_facts", units=one, geos=one, **members)
-    return rows.group_by(COMPOSITION).agg(n=rows.count().cast("int64"))
+    rows = rows.select("unit_facts", "geo_facts", **members)
+    found = rows.group_by(rows.columns).agg(n=rows.count().cast("int64")).mutate(units=one, geos=one)
+    return found.select(*COMPOSITION, "n")
 
 
 def unpacked(composed: Table) -> Table:
@@ -142,10 +141,10 @@ def packed_members_of(persons: Table) -> Table:
     for name, codes in RELATIONS.items():
         word, weight = FIELDS.weights(name)
         lists[word] |= dict.fromkeys(codes, weight)
-    words = {word: _weight(persons.RELSHIP, weights) for word, weights in lists.items()}
+    words = {word: looked_up_or_0(persons.RELSHIP, weights) for word, weights in lists.items()}
     word, weight = FIELDS.weights("own_minors")
     of_minors = lists[word] | {code: lists[word].get(code, 0) + weight for code in OWN_CHILDREN}
-    words[word] = (persons.QAGE < ADULT).ifelse(_weight(persons.RELSHIP, of_minors), words[word])
+    words[word] = (persons.QAGE < ADULT).ifelse(looked_up_or_0(persons.RELSHIP, of_minors), words[word])
     by_rtype: dict[str, list[tuple[int, int]]] = {}
     for name, rtype in RTYPES.items():
         word, weight = FIELDS.weights(name)
@@ -156,10 +155,6 @@ def packed_members_of(persons: Table) -> Table:
     return coded.group_by("MAFID").agg(
         persons=coded.count().cast("int64"), **{word: coded[word].sum() for word in words}
     )
-
-
-def _weight(relation: StringValue, weights: Mapping[Code, int]) -> IntegerValue:
-    return ibis.coalesce(looked_up(relation, weights), ibis.literal(0, "int64"))
 
 
 def members_of(persons: Table) -> Table:

@@ -14,7 +14,7 @@ import ibis
 from ibis.expr.types import IntegerColumn, IntegerValue, Table, Value
 
 from phsafe.schema import Column
-from phsafe.tabulation.coding import Classes
+from phsafe.tabulation.coding import Classes, among
 
 #: A count has 12 bits, so that five fit in a word with a sign.
 FIELD_BITS = 12
@@ -73,13 +73,9 @@ def _digit(table: Table, column: Column) -> IntegerValue:
     """A number of its own for each value in the domain, from 1; 0 for others."""
     if not column.is_integer:
         return Classes(column.name, tuple(frozenset({code}) for code in column.codes)).expression(table)
-    value, codes = table[column.name], column.codes
-    inside = (
-        value.between(codes.start, codes.stop - 1)
-        if isinstance(codes, range)
-        else Classes(column.name, (frozenset(codes),)).expression(table) > 0
-    )
-    return inside.fill_null(False).ifelse(value.cast("int64") - _below(column), ibis.literal(0, "int64"))
+    value = table[column.name]
+    inside = among(value, column.codes).fill_null(False)
+    return inside.ifelse(value.cast("int64") - _below(column), ibis.literal(0, "int64"))
 
 
 @dataclass(frozen=True)
