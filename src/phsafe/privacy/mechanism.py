@@ -72,6 +72,7 @@ def noise_of(config: Config, measurement: Measurement) -> Noise:
     """The noise of a measurement as a release uses it: the smallest scale that OpenDP's map accepts. No data."""
     distance, budget = _calibration(config, measurement)
 
+    @cache
     def accepts(scale: float) -> bool:
         return bool(make_noise(config.privacy, 1, scale).map(_typed(config.privacy, distance)) <= budget)
 
@@ -206,6 +207,7 @@ def _noise(definition: Definition, scale: float) -> Noise:
     return Noise(DISTRIBUTIONS[definition], scale, variance)
 
 
+@cache
 def _space(definition: Definition, size: int) -> tuple[Any, Any]:
     """Vectors of `size` integers, with the distance that the noise is made for."""
     dp = opendp()

@@ -31,8 +31,13 @@ def _array_extract(classes: list[int], position: int) -> int:  # type: ignore[em
     """DuckDB's own, from 1; null where there is nothing. `phsafe.engine.spark_dialect` knows it too."""
 
 
+def _text_extract(codes: list[str], position: int) -> str:  # type: ignore[empty-body]
+    """The same for texts."""
+
+
 position_of = ibis.udf.scalar.builtin(_array_position, name="array_position")
 element_at = ibis.udf.scalar.builtin(_array_extract, name="array_extract")
+code_at = ibis.udf.scalar.builtin(_text_extract, name="array_extract")
 
 
 def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
