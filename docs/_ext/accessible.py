@@ -14,7 +14,8 @@ REPAIRS = (
     # Two landmarks of a kind need names of their own.
     ('<aside class="sidebar-drawer">', '<aside class="sidebar-drawer" aria-label="Contents of the site">'),
     ('<aside class="toc-drawer', '<aside aria-label="Contents of the page" class="toc-drawer'),
-    # A heading has a rank.
+    # A page has a heading, and a heading has a rank.
+    ('<div id="search-results">', '<h1>Search</h1><div id="search-results">'),
     ('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">'),
 )
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 #: Rows of all tables in a part, if the files are sorted so that a part is read by itself: small tables are fast.
 SORTED_ROWS = 3_300_000
 #: The same where every part means reading all files again: as few parts as memory allows.
-UNSORTED_ROWS = 100_000_000
+UNSORTED_ROWS = 200_000_000
 #: Files count as sorted if reading all parts means reading every row no more than this many times.
 READ_TWICE = 1.5
 
