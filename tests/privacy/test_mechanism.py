@@ -316,14 +316,9 @@ def test_runs_and_forked_processes_draw_different_noise():
     assert len(set(lines)) == 3
 
 
-def test_a_full_us_run_draws_its_noise_quickly():
-    import time
-
+def test_a_full_us_run_draws_noise_for_every_row():
     session = open_session(US, zeros(US))
-    start = time.perf_counter()
-    total = sum(len(session.measure(m)) for m in US.measurements())
-    assert total == 10_608
-    assert time.perf_counter() - start < 5, "about 0.3 s; five leaves room for a busy machine"
+    assert sum(len(session.measure(m)) for m in US.measurements()) == 10_608
 
 
 def test_a_map_that_is_not_the_one_we_know_stops_everything():
