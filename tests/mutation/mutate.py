@@ -50,6 +50,7 @@ LEDGER = [
 ]
 RELEASING = [
     "tests/test_releasing.py",
+    "tests/test_side_channels.py::test_times_say_the_day_and_no_more",
     "--deselect=tests/test_releasing.py::test_parallel_releases_cannot_pass_the_cap_together",
     "--deselect=tests/test_releasing.py::test_kill_at_any_moment_leaves_no_half_release_and_no_uncharged_one",
 ]
