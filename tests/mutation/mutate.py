@@ -37,8 +37,8 @@ MET = f"{ATTACKS}/test_attack_claims.py::test_noise_is_not_above_its_calibration
 SHOWN = f"{ATTACKS}/test_attack_claims.py::test_what_is_shown_of_a_loss_is_never_below_it"
 REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
+    *(f"tests/tabulation/test_{name}.py" for name in ("plan", "coding", "truncation", "run")),
     f"{ATTACKS}/test_attack_engine_exhaustive.py",
-    *(f"tests/tabulation/test_{name}.py" for name in ("truncation", "coding", "plan")),
 ]
 LEDGER = [
     "tests/privacy/test_ledger.py",
