@@ -98,6 +98,23 @@ def test_one_beyond_the_threshold_is_dropped(count):
     assert counts["PH1_num", 2] == counts["PH7", 2] == counts["PH2", 3] == counts["PH3", 4] == 3
 
 
+@pytest.mark.parametrize("drop", [True, False])
+def test_how_many_stand_beyond_each_threshold(engine, us, drop):
+    """A household too large for one universe takes nothing from another; dropped or not, the number is the same."""
+    document = json.loads(us.read_text())
+    config = Config.load(document | {"state_filter": ["44"], "tau": dict.fromkeys(document["tau"], 3)})
+
+    def beyond(people):
+        data = frames(people, [unit(), unit(MAFID + 1)], [place(), place(MAFID + 1)])
+        found = tabulate_tables(load(data, engine), config, engine, truncate=drop).beyond_threshold()
+        return found["PH1_num"], found["PH3"]
+
+    minors = [person(age) for age in range(5)]
+    adults = [person(40 + i, "33", mafid=MAFID + 1) for i in range(4)]
+    assert beyond([*minors, *adults]) == ((9, 2 + 1), (5, 2))
+    assert beyond([*minors[:3], *adults[:3]]) == ((6, 0), (3, 0))
+
+
 def test_identical_records_are_told_apart(count):
     assert count(frames([person(5)] * 7))["PH1_num", 2] == 3
     assert count(frames([person(5)] * 7), tau=1)["PH1_num", 2] == 1
