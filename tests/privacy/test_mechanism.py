@@ -291,10 +291,11 @@ def test_stability_of_a_tabulation():
 def test_counts_off_the_grid_are_refused(spoil):
     counts = zeros(PR)
     key = next(iter(counts))
-    with pytest.raises(MechanismError, match="one for each row of the grid"):
+    refusal = r"PH1_num, state_\*: expected 2 whole numbers, one for each row of the grid"
+    with pytest.raises(MechanismError, match=refusal):
         open_session(PR, {**counts, key: spoil(counts[key])})
     del counts[key]
-    with pytest.raises(MechanismError, match="one for each row of the grid"):
+    with pytest.raises(MechanismError, match=refusal):
         open_session(PR, counts)
 
 
