@@ -331,10 +331,11 @@ def test_a_ledger_made_by_other_hands_with_the_right_key_is_still_read_with_care
         later.read()
 
 
-def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third):
-    """SQLite's own waiting would not hear a signal for half a minute."""
+@pytest.mark.parametrize("lock", ["EXCLUSIVE", "IMMEDIATE"])
+def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third, lock):
+    """SQLite's own waiting would not hear a signal for half a minute. IMMEDIATE lets it be opened, and then waits."""
     holder = sqlite3.connect(filled.path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute(f"BEGIN {lock}")
     gave_up = threading.Event()
     for seconds, act in ((0.5, lambda: signal.raise_signal(signal.SIGINT)), (20, gave_up.set)):
         timer = threading.Timer(seconds, act)
