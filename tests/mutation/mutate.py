@@ -6,7 +6,7 @@ Works on a copy of the last commit. Each mutant differs from the code in one ope
 or lacks one call. The tests of a module are collected once and run once without change; for each mutant a forked child
 puts the mutant's code into the functions and constants that are there, and runs the tests up to the first failure,
 those of a file in the order of the time that they took. A mutant that uses three times the
-processor time of the whole run without change hangs, and counts as noticed. Tests that start a program of their own
+processor time of the whole run without change, or waits for many times as long, hangs, and counts as noticed. Tests that start a program of their own
 meet the code without change, so they notice nothing here.
 """
 
@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -212,6 +213,7 @@ class Mutation:
         if pid == 0:
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+                signal.alarm(10 * limit + 300)
             try:
                 put_in(self.module, text)
             except BaseException:

@@ -349,11 +349,11 @@ def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third, lock):
 
 
 def test_a_charge_waits_for_those_who_read(filled, third):
-    """They keep it from its COMMIT, where SQLite itself waits: longer than one step of ours."""
+    """They keep it from its COMMIT, where SQLite itself waits: longer than a step of ours, or a second."""
     reader = sqlite3.connect(filled.path, isolation_level=None, check_same_thread=False)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM entries").fetchall()
-    done = threading.Timer(5 * ledger_file._STEP_MS / 1000, reader.close)
+    done = threading.Timer(10 * ledger_file._STEP_MS / 1000, reader.close)
     done.start()
     filled.charge(third, "r", {})
     done.join()
