@@ -5,9 +5,9 @@
 Works on a copy of the last commit. Each mutant differs from the code in one operator, comparison, condition or number,
 or lacks one call. The tests of a module are collected once and run once without change; for each mutant a forked child
 puts the mutant's code into the functions and constants that are there, and runs the tests up to the first failure,
-those of a file in the order of the time that they took. A mutant that uses three times the
-processor time of the whole run without change, or waits for many times as long, hangs, and counts as noticed. Tests that start a program of their own
-meet the code without change, so they notice nothing here.
+those of a file in the order of the time that they took. A mutant that uses three times the processor time of the whole
+run without change, or waits for much longer, hangs, and counts as noticed. Tests that start a program of their own meet
+the code without change, so they notice nothing here.
 """
 
 from __future__ import annotations
