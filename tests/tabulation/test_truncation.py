@@ -11,7 +11,7 @@ from phsafe.config import Config
 from phsafe.engine import EngineOptions, open_engine
 from phsafe.source import load
 from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.tabulation.truncation import order_key
+from phsafe.tabulation.truncation import keyed, order_key
 
 MAFID = 100_000_310
 
@@ -77,6 +77,14 @@ def test_the_key_worked_out_by_hand(engine):
     expected = h(h(",".join(h(part) for part in parts)))
     table = engine.read_arrow(pl.DataFrame([record]).to_arrow())
     assert engine.fetch(table.select(key=order_key(table)))["key"].to_pylist() == [expected]
+
+
+def test_identical_records_are_numbered_from_one(engine):
+    """As in 2020: the number is part of the key, so another start would keep other people."""
+    people = engine.read_arrow(pl.DataFrame([person(5), person(5), person(6), person(5)]).to_arrow())
+    oversized = engine.read_arrow(pl.DataFrame({"MAFID": [MAFID], "size0": [4]}).to_arrow())
+    found = engine.fetch(keyed(people, oversized).select("QAGE", "twin")).to_pylist()
+    assert sorted((row["QAGE"], row["twin"]) for row in found) == [(5, 1), (5, 2), (5, 3), (6, 1)]
 
 
 def test_people_up_to_the_threshold_are_all_kept(count):
