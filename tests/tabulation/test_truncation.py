@@ -136,6 +136,11 @@ def test_the_filter_comes_before_the_threshold(count):
     assert counts["PH1_num", 2] + counts.get(("PH1_num", 3), 0) == 3
 
 
+def test_records_whose_age_is_unknown_take_no_place_of_a_minor(count):
+    people = [*(person(None, race=f"0{i}") for i in range(1, 7)), *(person(age) for age in (5, 6, 7, 8))]
+    assert count(frames(people))["PH3", 4] == 3
+
+
 def test_group_quarters_records_take_no_place(count):
     people = [*(person(40, "37", rtype=5) for _ in range(9)), person(5), person(6), person(7)]
     assert count(frames(people))["PH1_num", 2] == 3
