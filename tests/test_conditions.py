@@ -78,6 +78,9 @@ def test_no_way_round_the_language(terms):
         Where(terms)
 
 
-def test_no_set_that_calls_code():
+def test_no_set_and_no_code_that_calls_code():
     with pytest.raises(TypeError):
         Where((("QAGE", Anything({1})),))
+    disguised = type("int", (int,), {"__eq__": lambda self, other: True, "__hash__": int.__hash__})
+    with pytest.raises(TypeError):
+        where(QAGE=[disguised(1)])

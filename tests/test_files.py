@@ -130,6 +130,25 @@ def test_two_runs_for_one_name(tmp_path):
     assert names(tmp_path) == ["next", "out"]
 
 
+def test_everything_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """And then the name: after a power cut there is the whole folder or none."""
+    done, flush, rename = [], os.fsync, Path.rename
+
+    def flushed(descriptor):
+        done.append(Path(f"/dev/fd/{descriptor}").resolve().name)
+        flush(descriptor)
+
+    def named(path, out):
+        done.append("its name")
+        return rename(path, out)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "rename", named)
+    with new_folder(tmp_path / "out", private=True) as folder:
+        fill(folder)
+    assert done == ["c", "b.csv", "a", folder.name, "its name", tmp_path.name]
+
+
 @pytest.mark.parametrize(("number", "fails"), [(22, False), (95, False), (5, True)])
 def test_folders_that_can_t_be_flushed(tmp_path, monkeypatch, number, fails):
     """Some file systems can't flush folders; a disk that fails is another matter."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import random
 import resource
 import signal
+import stat
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +24,7 @@ from phsafe.errors import OutputError, PHSafeError
 from phsafe.folder import Release
 from phsafe.folder_check import problems
 from phsafe.privacy.ledger import Ledger
+from phsafe.source.fingerprint import fingerprint_chunks
 from phsafe.stopping import stoppable
 
 ROWS = {
@@ -128,10 +131,12 @@ def test_levels_and_tables_without_a_budget_are_left_out(us_document, small, tmp
         release(nothing, small, tmp_path, "none")
 
 
-def test_a_cap_that_is_too_small_refuses_and_says_what_is_left(us, small, tmp_path):
+def test_a_cap_that_is_too_small_refuses_at_once_and_says_what_is_left(us, small, tmp_path):
     Ledger.create(tmp_path / "ledger", Fraction(1))
+    stages = []
     with pytest.raises(PHSafeError, match="1 of 1 ρ is left"):
-        release(us, small, tmp_path)
+        release(us, small, tmp_path, progress=lambda stage, _: stages.append(stage))
+    assert stages == [], "before the work"
     assert not (tmp_path / "out").exists()
     assert Ledger.open(tmp_path / "ledger").entries() == ()
 
@@ -155,6 +160,23 @@ def test_the_ledger_beside_the_data_is_the_default(us, small, tmp_path):
     }
     with pytest.raises(PHSafeError, match="ledger="):
         phsafe.release(us, frames, tmp_path / "frames")
+
+
+def test_the_ledger_notes_the_config_with_all_digits_and_the_input(
+    pr_document, small, small_frames, tmp_path
+):
+    """As exact texts: a float of JSON would lose digits. Frames in memory are known by nothing."""
+    Ledger.create(tmp_path / "ledger", Fraction(3))
+    release(pr_document, small, tmp_path)
+    release(pr_document, small_frames, tmp_path, "frames")
+    ledger = Ledger.open(tmp_path / "ledger")
+    first, second = ledger.entries()
+    assert first.fingerprint == ledger.fingerprint(fingerprint_chunks(small))
+    assert second.fingerprint is None
+    for entry in (first, second):
+        noted = entry.details["config"]
+        assert noted["tau"] == pr_document["tau"]
+        assert noted["privacy_budget"]["PH2"] == {"usa_*": "0", "state_*": "0.016371"}
 
 
 def test_nothing_to_release_and_no_place_for_a_ledger(us_document, small, tmp_path):
@@ -240,6 +262,61 @@ def test_a_disk_without_room_says_so_before_the_charge(pr_document, small, tmp_p
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert Ledger.open(tmp_path / "ledger").entries() == ()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+
+
+def test_a_disk_that_says_so_only_when_it_is_flushed(pr_document, small, tmp_path, monkeypatch):
+    """As network disks do. The whole reserve has been written by then."""
+    really, sizes = os.fsync, []
+
+    def full(descriptor):
+        if Path(f"/dev/fd/{descriptor}").resolve().name == "reserve":
+            sizes.append(os.fstat(descriptor).st_size)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(PHSafeError, match="No space left on device; free some") as refused:
+        release(pr_document, small, tmp_path)
+    assert f"room for {sizes[0]} bytes" in str(refused.value)
+    assert Ledger.open(tmp_path / "ledger").entries() == ()
+
+
+def test_how_far_a_release_is_and_the_room_that_it_keeps(us, small, tmp_path):
+    """Twice the room that it needs, until it is written: after the charge the disk can't be too full."""
+    seen, kept = [], []
+
+    def look(stage: str, done: float) -> None:
+        seen.append((stage, done))
+        kept.extend(file.stat().st_size for file in tmp_path.glob(".out.*/reserve"))
+
+    made = release(us, small, tmp_path, progress=look)
+    assert seen[0] == ("counting", 0.0)
+    assert seen == sorted(seen, key=lambda step: step[1])
+    assert [step for step in seen if step[1] > 0.85] == [
+        ("adding noise", 0.9),
+        ("writing and checking", 0.95),
+        ("released", 1.0),
+    ]
+    assert len(kept) == len(seen) - 1
+    assert min(kept) >= 2 * sum(file.stat().st_size for file in made.path.rglob("*") if file.is_file())
+
+
+def test_a_release_is_for_everybody_whom_the_umask_allows(pr_document, small, tmp_path):
+    before = os.umask(0o022)
+    try:
+        made = release(pr_document, small, tmp_path)
+    finally:
+        os.umask(before)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (made.path, *made.path.rglob("*"))}
+    assert modes == {0o755, 0o644}
+
+
+def test_a_folder_s_times_are_the_start_of_the_day(tmp_path, monkeypatch):
+    (tmp_path / "PH1").mkdir()
+    (tmp_path / "PH1" / "ph1.csv").touch()
+    monkeypatch.setattr(time, "time", lambda: 20_000 * 86_400 + 0.5)
+    releasing._date(tmp_path)
+    assert {path.stat().st_mtime for path in (tmp_path, *tmp_path.rglob("*"))} == {20_000 * 86_400}
 
 
 def test_two_releases_to_one_folder_are_not_both_charged(pr_document, small, tmp_path):

@@ -1,6 +1,8 @@
+import random
+
 import pytest
 
-from phsafe.conditions import where
+from phsafe.conditions import Where, where
 from phsafe.levels import HISPANIC, LEVELS, NATION, STATE, UNATTRIBUTED, Geography, IterationLevel, Level
 from phsafe.spec import Catalog, Derived, Line, Table, Tabulation
 from phsafe.tables import CENSUS_2020
@@ -46,11 +48,18 @@ def test_codes_of_another_type_are_refused(cell):
         persons({1: cell})
 
 
-def test_a_condition_is_no_function():
-    with pytest.raises((TypeError, AttributeError, ValueError)):
-        persons({1: lambda row: True})
-    with pytest.raises((TypeError, AttributeError, ValueError)):
-        Tabulation("PH9", {1: where()}, persons=lambda row: True)
+class Wider(Where):
+    """A condition that would look at what it likes."""
+
+    def allows(self, row):
+        return bool(random.getrandbits(1))
+
+
+@pytest.mark.parametrize("condition", [lambda row: True, Wider(), "QAGE > 3"])
+def test_a_condition_is_a_condition_and_nothing_like_one(condition):
+    for fields in ({"cells": {1: condition}}, {"persons": condition}, {"units": condition}):
+        with pytest.raises(TypeError, match=r"expected a condition of where\(\), got"):
+            Tabulation(**{"name": "PH9", "cells": {1: where()}, "persons": where()} | fields)
 
 
 def test_units_have_no_race_of_a_person():

@@ -33,9 +33,10 @@ class Where:
         for name, codes in self.terms:
             if type(codes) is not frozenset:
                 raise TypeError(f"{name}: expected a frozen set of codes, got {type(codes).__name__}")
-            kinds = sorted({type(code).__name__ for code in codes})
-            if kinds not in ([], ["int"], ["str"]):
-                raise TypeError(f"{name}: expected whole numbers or texts as codes, got {', '.join(kinds)}")
+            kinds = {type(code) for code in codes}
+            if kinds not in (set(), {int}, {str}):
+                found = ", ".join(sorted(kind.__name__ for kind in kinds))
+                raise TypeError(f"{name}: expected whole numbers or texts as codes, got {found}")
 
     @property
     def columns(self) -> tuple[str, ...]:

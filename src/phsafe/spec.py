@@ -188,6 +188,11 @@ def _refuse_foreign_columns(tabulation: Tabulation) -> None:
     checks += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
     checks += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
     for name, condition, allowed in checks:
+        # Nothing that only looks like one: it could call code.
+        if type(condition) is not Where:
+            raise TypeError(
+                f"{tabulation.name}, {name}: expected a condition of where(), got {type(condition).__name__}"
+            )
         foreign = sorted(set(condition.columns) - set(allowed))
         if foreign:
             raise ValueError(

@@ -3,10 +3,11 @@
     python tests/mutation/mutate.py privacy.sensitivity tabulation.truncation > survivors.txt
 
 Works on a copy of the last commit. Each mutant differs from the code in one operator, comparison, condition or number,
-or lacks one call. The tests of a module are collected once; for each mutant a forked child puts the mutant's code into
-the functions and constants that are there, and runs them up to the first failure. A mutant that uses three times the
-processor time of the whole run without change hangs, and counts as noticed. Tests that start a program of their own
-meet the code without change, so they notice nothing here.
+or lacks one call. The tests of a module are collected once and run once without change; for each mutant a forked child
+puts the mutant's code into the functions and constants that are there, and runs the tests up to the first failure,
+those of a file in the order of the time that they took. A mutant that uses three times the processor time of the whole
+run without change, or waits for much longer, hangs, and counts as noticed. Tests that start a program of their own meet
+the code without change, so they notice nothing here.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ import argparse
 import ast
 import copy
 import importlib
+import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -34,8 +38,8 @@ MET = f"{ATTACKS}/test_attack_claims.py::test_noise_is_not_above_its_calibration
 SHOWN = f"{ATTACKS}/test_attack_claims.py::test_what_is_shown_of_a_loss_is_never_below_it"
 REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
+    *(f"tests/tabulation/test_{name}.py" for name in ("plan", "coding", "truncation", "run")),
     f"{ATTACKS}/test_attack_engine_exhaustive.py",
-    *(f"tests/tabulation/test_{name}.py" for name in ("truncation", "coding", "plan")),
 ]
 LEDGER = [
     "tests/privacy/test_ledger.py",
@@ -47,17 +51,18 @@ LEDGER = [
 ]
 RELEASING = [
     "tests/test_releasing.py",
+    "tests/test_side_channels.py::test_times_say_the_day_and_no_more",
     "--deselect=tests/test_releasing.py::test_parallel_releases_cannot_pass_the_cap_together",
     "--deselect=tests/test_releasing.py::test_kill_at_any_moment_leaves_no_half_release_and_no_uncharged_one",
 ]
-#: The tests of each module, the quickest first; options apply to all.
+#: The files with the tests of each module, the quickest first; options apply to all.
 TESTS = {
     "privacy.sensitivity": [
         "tests/privacy/test_sensitivity.py",
         f"{ATTACKS}/test_attack_exhaustive.py",
         LOSSES,
     ],
-    "privacy.mechanism": ["tests/privacy/test_mechanism.py", MET, NOISE, REPLAY],
+    "privacy.mechanism": [MET, NOISE, "tests/privacy/test_mechanism.py", REPLAY],
     "privacy.accountant": ["tests/privacy/test_accountant.py", SHOWN, "tests/test_budgets.py"],
     "privacy.margins": ["tests/privacy/test_margins.py"],
     "privacy.ledger_file": LEDGER,
@@ -146,9 +151,13 @@ def _is_text(node: ast.BinOp) -> bool:
 class Mutation:
     """A pytest plugin: in place of one run of the tests, a run in a child for every mutant of a module."""
 
-    def __init__(self, module: ModuleType, every: int) -> None:
-        self.module, self.every = module, every
+    def __init__(self, module: ModuleType, given: argparse.Namespace) -> None:
+        self.module, self.given = module, given
         self.source = Path(module.__file__).read_text()
+        self.seconds: dict[str, float] = {}
+        self.failed: str | None = None
+        #: What a child tells its parent.
+        self.told = Path("told.json").absolute()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -157,35 +166,54 @@ class Mutation:
         if limit is None:
             return None
         if limit < 0:
-            say("the tests fail without any change")
+            say(f"the tests fail without any change: {self._heard()['failed']}")
             return True
+        seconds = self._heard()["seconds"]
+        files = list(dict.fromkeys(item.path for item in session.items))
+        session.items.sort(key=lambda item: (files.index(item.path), seconds[item.nodeid]))
         killed = total = 0
         for number, (line, what, text) in enumerate(mutants(self.source)):
-            if number % self.every:
+            if number % self.given.every or (self.given.line and line not in self.given.line):
                 continue
             used = self._run(text, 3 * limit + 10)
             if used is None:
                 return None
             total += 1
             killed += used < 0
+            shown = f"line {line}: {what}: {self.source.splitlines()[line - 1].strip() if line else ''}"
             if used >= 0:
-                shown = self.source.splitlines()[line - 1].strip() if line else ""
-                say(f"survived: line {line}: {what}: {shown}")
+                say(f"survived: {shown}")
+            elif self.given.killed:
+                say(f"killed: {shown}: {self._heard()['failed']}")
         say(f"{self.module.__name__}: {killed} of {total} killed")
         return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how long a test took, and which one failed."""
+        if report.when == "call":
+            self.seconds[report.nodeid] = report.duration
+        if report.failed:
+            self.failed = report.nodeid
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """A child ends here, without the parent's clean-up."""
         if os.getpid() != PARENT:
+            self.told.write_text(json.dumps({"seconds": self.seconds, "failed": self.failed}))
             os._exit(int(exitstatus))
+
+    def _heard(self) -> dict[str, Any]:
+        """What the last child has told: nothing if it did not come to its end."""
+        return json.loads(self.told.read_text()) if self.told.exists() else {"failed": "did not end"}
 
     def _run(self, text: str, limit: int | None) -> int | None:
         """Processor seconds of a run that passes, −1 for one that fails; None in the child, which is to run."""
+        self.told.unlink(missing_ok=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         pid = os.fork()
         if pid == 0:
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+                signal.alarm(10 * limit + 300)
             try:
                 put_in(self.module, text)
             except BaseException:
@@ -231,8 +259,8 @@ def _put_in(old: dict[str, object], new: dict[str, object], module: ModuleType) 
 
 
 def _function(value: object) -> FunctionType | None:
-    """The plain function in a method, a property or a wrapper."""
-    for inside in ("fget", "__func__", "__wrapped__"):
+    """The plain function in a method, a property (cached or not) or a wrapper."""
+    for inside in ("fget", "func", "__func__", "__wrapped__"):
         value = getattr(value, inside, None) or value
     return value if isinstance(value, FunctionType) else None
 
@@ -252,6 +280,8 @@ def main() -> None:
     )
     parser.add_argument("modules", nargs="+", help="names below phsafe, as privacy.sensitivity")
     parser.add_argument("--every", type=int, default=1, help="try every n-th mutant only")
+    parser.add_argument("--line", type=int, action="append", help="try the mutants of this line only")
+    parser.add_argument("--killed", action="store_true", help="say also what was killed, and by which test")
     parser.add_argument("--commit", default="HEAD", help="the commit to work on")
     given = parser.parse_args()
     if len(given.modules) > 1:
@@ -259,7 +289,7 @@ def main() -> None:
         commit = subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
         for module in given.modules:
             one = [sys.executable, __file__, module, f"--every={given.every}", f"--commit={commit}"]
-            subprocess.run(one, check=True)
+            subprocess.run([*one, *(["--killed"] if given.killed else [])], check=True)
         return
     (module,) = given.modules
     with tempfile.TemporaryDirectory() as folder:
@@ -272,8 +302,10 @@ def main() -> None:
         os.environ["PYTHONPATH"] = sys.path[0]
         tests = TESTS.get(module, COUNTING)
         say(f"## {module}: {' '.join(tests)}")
-        plugin = Mutation(importlib.import_module(f"phsafe.{module}"), given.every)
+        plugin = Mutation(importlib.import_module(f"phsafe.{module}"), given)
         assert str(plugin.module.__file__).startswith(folder)
+        # What children would load one by one.
+        importlib.import_module("opendp.prelude")
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)

@@ -10,6 +10,7 @@ import sys
 import threading
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_what_goes_wrong_while_a_file_is_made_leaves_nothing_under_its_name(path
     assert len(begun) == 2
     with pytest.raises(LedgerError, match="never replaced"):
         ledger_file.publish(path, lambda _: path.write_text("somebody else's"))
-    ledger_file.sweep(path)
+    # Now the name is taken, and nothing that was begun can get it.
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert path.read_text() == "somebody else's"
 
@@ -116,6 +117,44 @@ def test_what_others_began_for_a_ledger_that_is_there_is_removed(filled):
     begun.write_text("half of a ledger")
     assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
     assert not begun.exists()
+
+
+def test_what_another_process_has_removed_first_is_no_fault(filled, monkeypatch):
+    gone = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
+    monkeypatch.setattr(ledger_file, "unfinished", lambda _: [gone])
+    assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
+
+
+def test_what_a_power_cut_must_not_undo_is_flushed(path, monkeypatch):
+    """The key is on disk before it has its name, and each name before anybody relies on it; SQLite flushes the rest."""
+    done, flush, link = [], os.fsync, os.link
+
+    def flushed(descriptor):
+        status = os.fstat(descriptor)
+        done.append("folder" if stat.S_ISDIR(status.st_mode) else f"{status.st_size} bytes")
+        flush(descriptor)
+
+    def named(temporary, name):
+        link(temporary, name)
+        done.append(name.name)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "link", named)
+    made = Ledger.create(path, Decimal(1))
+    assert done == ["64 bytes", f"{path.name}.key", "folder", path.name, "folder"]
+    with ledger_file.connection(made.path) as database:
+        assert database.execute("PRAGMA synchronous").fetchone() == (3,), "EXTRA"
+
+
+def test_functions_in_a_schema_are_not_trusted(filled):
+    with ledger_file.connection(filled.path) as database:
+        assert database.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_nothing_stays_open(path, third):
+    before = sorted(Path("/dev/fd").iterdir())
+    Ledger.create(path, Decimal(1)).charge(third, "r", {})
+    assert sorted(Path("/dev/fd").iterdir()) == before
 
 
 def test_odd_files_are_refused_in_one_sentence(tmp_path, third):
@@ -260,6 +299,16 @@ def test_a_second_name_is_refused(filled, third):
     assert filled.verify() == []
 
 
+def test_a_transaction_that_fails_leaves_nothing_and_lets_others_in(filled):
+    with ledger_file.connection(filled.path) as database, ledger_file.connection(filled.path) as other:
+        with pytest.raises(KeyError), ledger_file.transaction(database, "IMMEDIATE"):
+            database.execute("INSERT INTO entries VALUES (5, '', '')")
+            raise KeyError
+        assert not database.in_transaction
+        with ledger_file.transaction(other, "IMMEDIATE"):
+            assert len(ledger_chain.rows(other)) == 5
+
+
 def test_a_transaction_that_is_over_is_not_rolled_back(filled):
     with ledger_file.connection(filled.path) as database:
         with pytest.raises(KeyError), ledger_file.transaction(database, "DEFERRED"):
@@ -282,10 +331,11 @@ def test_a_ledger_made_by_other_hands_with_the_right_key_is_still_read_with_care
         later.read()
 
 
-def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third):
-    """SQLite's own waiting would not hear a signal for half a minute."""
+@pytest.mark.parametrize("lock", ["EXCLUSIVE", "IMMEDIATE"])
+def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third, lock):
+    """SQLite's own waiting would not hear a signal for half a minute. IMMEDIATE lets it be opened, and then waits."""
     holder = sqlite3.connect(filled.path, isolation_level=None)
-    holder.execute("BEGIN EXCLUSIVE")
+    holder.execute(f"BEGIN {lock}")
     gave_up = threading.Event()
     for seconds, act in ((0.5, lambda: signal.raise_signal(signal.SIGINT)), (20, gave_up.set)):
         timer = threading.Timer(seconds, act)
@@ -296,6 +346,18 @@ def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third):
     assert not gave_up.is_set()
     holder.close()
     assert len(filled.entries()) == 4
+
+
+def test_a_charge_waits_for_those_who_read(filled, third):
+    """They keep it from its COMMIT, where SQLite itself waits: longer than a step of ours, or a second."""
+    reader = sqlite3.connect(filled.path, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM entries").fetchall()
+    done = threading.Timer(10 * ledger_file._STEP_MS / 1000, reader.close)
+    done.start()
+    filled.charge(third, "r", {})
+    done.join()
+    assert len(filled.entries()) == 5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from phsafe.config import Config
 from phsafe.engine import EngineOptions, open_engine
 from phsafe.source import load
 from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.tabulation.truncation import order_key
+from phsafe.tabulation.truncation import keyed, order_key
 
 MAFID = 100_000_310
 
@@ -79,6 +79,14 @@ def test_the_key_worked_out_by_hand(engine):
     assert engine.fetch(table.select(key=order_key(table)))["key"].to_pylist() == [expected]
 
 
+def test_identical_records_are_numbered_from_one(engine):
+    """As in 2020: the number is part of the key, so another start would keep other people."""
+    people = engine.read_arrow(pl.DataFrame([person(5), person(5), person(6), person(5)]).to_arrow())
+    oversized = engine.read_arrow(pl.DataFrame({"MAFID": [MAFID], "size0": [4]}).to_arrow())
+    found = engine.fetch(keyed(people, oversized).select("QAGE", "twin")).to_pylist()
+    assert sorted((row["QAGE"], row["twin"]) for row in found) == [(5, 1), (5, 2), (5, 3), (6, 1)]
+
+
 def test_people_up_to_the_threshold_are_all_kept(count):
     people = [person(30, "20"), person(5), person(6)]
     assert count(frames(people))["PH1_num", 2] == 2
@@ -98,6 +106,23 @@ def test_one_beyond_the_threshold_is_dropped(count):
     assert counts["PH1_num", 2] == counts["PH7", 2] == counts["PH2", 3] == counts["PH3", 4] == 3
 
 
+@pytest.mark.parametrize("drop", [True, False])
+def test_how_many_stand_beyond_each_threshold(engine, us, drop):
+    """A household too large for one universe takes nothing from another; dropped or not, the number is the same."""
+    document = json.loads(us.read_text())
+    config = Config.load(document | {"state_filter": ["44"], "tau": dict.fromkeys(document["tau"], 3)})
+
+    def beyond(people):
+        data = frames(people, [unit(), unit(MAFID + 1)], [place(), place(MAFID + 1)])
+        found = tabulate_tables(load(data, engine), config, engine, truncate=drop).beyond_threshold()
+        return found["PH1_num"], found["PH3"]
+
+    minors = [person(age) for age in range(5)]
+    adults = [person(40 + i, "33", mafid=MAFID + 1) for i in range(4)]
+    assert beyond([*minors, *adults]) == ((9, 2 + 1), (5, 2))
+    assert beyond([*minors[:3], *adults[:3]]) == ((6, 0), (3, 0))
+
+
 def test_identical_records_are_told_apart(count):
     assert count(frames([person(5)] * 7))["PH1_num", 2] == 3
     assert count(frames([person(5)] * 7), tau=1)["PH1_num", 2] == 1
@@ -109,6 +134,11 @@ def test_the_filter_comes_before_the_threshold(count):
     counts = count(frames(people))
     assert counts["PH3", 4] == 3
     assert counts["PH1_num", 2] + counts.get(("PH1_num", 3), 0) == 3
+
+
+def test_records_whose_age_is_unknown_take_no_place_of_a_minor(count):
+    people = [*(person(None, race=f"0{i}") for i in range(1, 7)), *(person(age) for age in (5, 6, 7, 8))]
+    assert count(frames(people))["PH3", 4] == 3
 
 
 def test_group_quarters_records_take_no_place(count):

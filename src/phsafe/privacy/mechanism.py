@@ -92,14 +92,13 @@ class Session:
     def __init__(self, config: Config, counts: Counts) -> None:
         dp = opendp()
         self._config = config
-        plan = config.measurements()
+        plan = [(m, *_calibration(config, m)) for m in config.measurements()]
         vectors = _checked(config, counts)
-        distances = [_calibration(config, m) for m in plan]
         measure = _measure(config.privacy)
         # One person record more or less is distance 1: the paper's unbounded neighbours.
         space = (dp.user_domain("exact counts", lambda _: True), dp.user_distance("person records"))
         composition = dp.c.make_adaptive_composition(
-            *space, measure, d_in=1, d_mids=[budget for _, budget in distances]
+            *space, measure, d_in=1, d_mids=[budget for _, _, budget in plan]
         )
         #: OpenDP's own total for one record more or less: the config's loss, up to float rounding.
         self.total: float = composition.map(1)
@@ -107,7 +106,7 @@ class Session:
         #: What has been measured so far, with the noise that was used.
         self.made: list[tuple[Measurement, Noise]] = []
         self._slots = {}
-        for m, (distance, budget) in zip(plan, distances, strict=True):
+        for m, distance, budget in plan:
             key = (m.tabulation.name, m.level.key)
             tabulate = _tabulation(space, config.privacy, key, len(vectors[key]), distance)
             once = dp.c.make_adaptive_composition(
