@@ -78,7 +78,7 @@ def release_tables(
                 noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
                 progress("writing and checking", 0.95)
                 reserve.unlink()
-                _write(config, account_of(config, session.made), noisy, release_id, folder.path)
+                write_release(config, account_of(config, session.made), noisy, release_id, folder.path)
                 folder.finish()
                 progress("released", 1.0)
                 made = Release.read(out, config.catalog)
@@ -142,7 +142,9 @@ def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str]
         yield (m.tabulation.name, m.level.key), session.measure(m)
 
 
-def _write(config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path) -> None:
+def write_release(
+    config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path
+) -> None:
     """Fill the folder, and check it as `phsafe check` will."""
     noise = noise_by_level(account)
     files = {}

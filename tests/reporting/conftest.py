@@ -12,7 +12,7 @@ from phsafe.config import Config
 from phsafe.folder import Release
 from phsafe.privacy.accountant import account_of
 from phsafe.privacy.mechanism import open_session
-from phsafe.releasing import _write
+from phsafe.releasing import write_release
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -41,7 +41,7 @@ def make_release(
         for m in config.measurements()
     }
     out.mkdir()
-    _write(config, account_of(config, session.made), noisy, release_id, out)
+    write_release(config, account_of(config, session.made), noisy, release_id, out)
     return Release.open(out)
 
 

@@ -80,10 +80,10 @@ def beyond(oversized_households: Table, plan: Plan) -> Table:
 
 
 def keyed(crowded_members: Table, oversized_households: Table) -> Table:
-    """The persons of oversized households, each with its key in the order of 2020 and its household's sizes."""
-    joined = crowded_members.inner_join(oversized_households, "MAFID")
+    """The persons of oversized households, each with its key in the order of 2020."""
+    persons = crowded_members.semi_join(oversized_households, "MAFID")
     columns = list(PERSONS.names)
-    numbered = joined.mutate(
+    numbered = persons.mutate(
         twin=(ibis.row_number().over(group_by=columns, order_by=columns) + 1).cast("int64")
     )
     return numbered.mutate(key=order_key(numbered))
@@ -118,7 +118,6 @@ def dropped(keyed_members: Table, plan: Plan) -> Table:
         code=plan.persons.expression(table),
         **{
             f"is_dropped{i}": table[f"inside{i}"]
-            & (table[f"size{i}"] > u.tau)
             & (table[f"inside{i}"].cast("int64").sum().over(up_to_here) > u.tau)
             for i, u in enumerate(plan.universes)
         },
