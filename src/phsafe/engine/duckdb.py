@@ -144,8 +144,9 @@ class DuckDB:
         cuts = sorted_cuts(groups)
         if cuts is None and (parts := unsorted_parts(groups)) > 1:
             largest = max(pieces, key=lambda view: view.rows)
-            found = self._execute(largest.sampled_quantiles([i / parts for i in range(1, parts)])).fetchone()
-            cuts = [key for key in found[0] or () if key is not None]
+            shares = [i / parts for i in range(1, parts)]
+            [(found,)] = self._execute(largest.sampled_quantiles(shares)).fetchall()
+            cuts = [key for key in found or () if key is not None]
         return ranges_between(cuts or [])
 
     def _view_of(self, table: Table) -> View | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,8 @@ from phsafe.tabulation.coding import Coding
 from phsafe.tabulation.plan import Plan
 
 Vector = NDArray[np.int64]
+#: Codes and regions, of 32 or 64 bits.
+Numbers = NDArray[np.signedinteger]
 NOWHERE = -1
 
 
@@ -33,19 +36,25 @@ class Rows:
     """
 
     units: Coding
-    unit: Vector
-    region: Vector
+    unit: Numbers
+    region: Numbers
     n: Vector
     persons: Coding
-    person: Vector
+    person: Numbers
 
     @classmethod
     def of(cls, plan: Plan, persons: Coding, counted: pl.DataFrame) -> Rows:
         """The rows of a frame with kind and n."""
         place, person = np.divmod(counted["kind"].to_numpy(), persons.size)
         region, unit = np.divmod(place, plan.units.size)
+        regions = prod(radix for _, radix in region_radices(plan))
         return cls(
-            plan.units, _narrow(unit), _narrow(region), counted["n"].to_numpy(), persons, _narrow(person)
+            plan.units,
+            _narrow(unit, plan.units.size),
+            _narrow(region, regions),
+            counted["n"].to_numpy(),
+            persons,
+            _narrow(person, persons.size),
         )
 
     def of_universe(self, tabulation: Tabulation) -> Rows:
@@ -94,7 +103,7 @@ def region_radices(plan: Plan) -> list[tuple[str, int]]:
     return [(state, 1 + len(plan.config.states)), *((column, 10 ** digits(column) + 1) for column in others)]
 
 
-def region_index(plan: Plan, geography: Geography, region: Vector) -> Vector:
+def region_index(plan: Plan, geography: Geography, region: Numbers) -> Vector:
     """The position of each packed region in a geography's public list, or NOWHERE."""
     codes = [code for code, _ in geography.within(plan.config.states)]
     if not geography.columns:
@@ -105,7 +114,7 @@ def region_index(plan: Plan, geography: Geography, region: Vector) -> Vector:
     return np.array(found, dtype=np.int64)[index] if found else index
 
 
-def _distinct(numbers: Vector) -> tuple[Vector, Vector]:
+def _distinct(numbers: Numbers) -> tuple[Numbers, Vector]:
     """The numbers there are, in order, and the place of each row's number among them."""
     if numbers.max(initial=0) >= len(numbers):
         distinct, index = np.unique(numbers, return_inverse=True)
@@ -151,12 +160,12 @@ def unclassified(tabulation: Tabulation, rows: Rows) -> int:
     return int(rows.of_universe(tabulation).n.sum() - rows.in_cells(tabulation)[0].n.sum())
 
 
-def _narrow(numbers: Vector) -> Vector:
-    """The same numbers in as few bytes as they need: a nation has a million of them, in many columns."""
-    return numbers.astype(np.min_scalar_type(-numbers.max(initial=1)), copy=False)
+def _narrow(numbers: Vector, size: int) -> Numbers:
+    """Numbers below a size in half the bytes, if that suffices. The size is public: no row decides about another's."""
+    return numbers.astype(np.int32) if size <= 2**31 else numbers
 
 
-def _mask(coding: Coding, codes: Vector, condition: Where) -> NDArray[np.bool_]:
+def _mask(coding: Coding, codes: Numbers, condition: Where) -> NDArray[np.bool_]:
     """Whether each code passes a condition: decided once for each code there is, if those are fewer than the rows."""
     if coding.size < len(codes):
         return coding.mask(np.arange(coding.size, dtype=np.int64), condition)[codes]

@@ -7,7 +7,7 @@ cell and population group can be decided from that integer afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -50,7 +50,7 @@ def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
     return element_at(ibis.literal(list(numbers.values()), "array<int64>"), position)
 
 
-def among(column: Column, codes: Iterable[Code]) -> BooleanValue:
+def among(column: Column, codes: Collection[Code]) -> BooleanValue:
     """Whether a value is one of some codes; unknown where it is null.
 
     Engines are slow at long lists and quick at ranges, so numbers in a row become one.
@@ -61,10 +61,10 @@ def among(column: Column, codes: Iterable[Code]) -> BooleanValue:
     return ibis.or_(*(column.between(low, high) for low, high in runs))
 
 
-def _runs(codes: Iterable[Code]) -> list[tuple[int, int]]:
+def _runs(codes: Collection[Code]) -> list[tuple[int, int]]:
     """The first and last of each run of numbers; texts have none."""
-    if isinstance(codes, range):
-        return [(codes.start, codes.stop - 1)] if codes else []
+    if isinstance(codes, range) and codes and codes.step == 1:
+        return [(codes.start, codes.stop - 1)]
     runs: list[tuple[int, int]] = []
     for number in sorted(code for code in codes if isinstance(code, int)):
         begin = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number

@@ -88,7 +88,10 @@ def check_geography(geo: Table, plan: Plan) -> None:
     if missing:
         raise DataError([f"geo: column {name} is missing, and a level needs it" for name in missing])
     if _size(plan) * plan.persons.size >= 2**63:
-        raise ConfigError(f"expected levels that need fewer geo columns, got {', '.join(plan.geo_columns)}")
+        raise ConfigError(
+            "expected levels with fewer geo columns, or tables with fewer codes, so that places and persons can be "
+            f"told apart by numbers of 63 bits, got {', '.join(plan.geo_columns)}"
+        )
 
 
 def _size(plan: Plan) -> int:

@@ -189,13 +189,12 @@ class _Counting:
         """All that was counted."""
         empty = pl.DataFrame(schema={"kind": pl.Int64, "n": pl.Int64})
         universes = range(len(self._plan.universes))
-        beyond = self._sums.get("beyond")
         return Tabulated(
             self._plan,
             self._total("homes", empty),
             self._total("joined", empty),
             [self._dropped(i, empty) for i in universes],
-            [0 if beyond is None else beyond.total()[f"beyond{i}"].item() for i in universes],
+            [self._sums["beyond"].total()[f"beyond{i}"].item() for i in universes],
         )
 
     def _dropped(self, universe: int, empty: pl.DataFrame) -> pl.DataFrame:

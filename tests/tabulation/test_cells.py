@@ -1,0 +1,49 @@
+import json
+
+import polars as pl
+import pytest
+
+from phsafe.config import Config
+from phsafe.levels import STATE, UNATTRIBUTED, Geography, Level, digits
+from phsafe.tables import CENSUS_2020
+from phsafe.tabulation.cells import Rows, region_radices
+from phsafe.tabulation.plan import Plan
+
+#: Where numbers need one more byte.
+EDGES = [edge + step for edge in (2**7, 2**8, 2**15, 2**16, 2**31, 2**32) for step in (-1, 0, 1)]
+
+
+def plan_with(us, *columns):
+    """The plan of 2020, and of one level more that looks at some columns of geo."""
+    if not columns:
+        return Plan(Config.load(us))
+    code = "44" + "0" * sum(map(digits, columns))
+    place = Geography("place", "Place", "PLACE", (*STATE.columns, *columns), ((code, ""),), covers=False)
+    document = json.loads(us.read_text())
+    for levels in document["privacy_budget"].values():
+        levels["place_*"] = 0.1
+    return Plan(Config.load(document, CENSUS_2020.extended(levels=(Level(place, UNATTRIBUTED),))))
+
+
+@pytest.mark.parametrize(
+    "columns", [(), ("TABBLKCOU",), ("TABBLKCOU", "TABTRACTCE")], ids=["state", "county", "tract"]
+)
+def test_a_kind_is_taken_apart_without_regard_to_other_rows(us, columns):
+    plan = plan_with(us, *columns)
+    persons, units, regions = plan.persons.size, plan.units.size, 1
+    for _, radix in region_radices(plan):
+        regions *= radix
+    parts = [
+        (person, unit, region)
+        for person in (0, persons - 1)
+        for unit in (0, *(edge for edge in EDGES if edge < units), units - 1)
+        for region in (0, *(edge for edge in EDGES if edge < regions), regions - 1)
+    ]
+    kinds = pl.DataFrame({"kind": [(r * units + u) * persons + p for p, u, r in parts]}).with_columns(n=1)
+    together = Rows.of(plan, plan.persons, kinds)
+    assert [
+        *zip(*(a.tolist() for a in (together.person, together.unit, together.region)), strict=True)
+    ] == parts
+    for i, (person, unit, region) in enumerate(parts):
+        alone = Rows.of(plan, plan.persons, kinds[i])
+        assert (alone.person[0], alone.unit[0], alone.region[0]) == (person, unit, region)
