@@ -44,32 +44,46 @@ def matched(
 ) -> Table:
     """Units and their geo rows side by side: every MAFID that stands once in both, with its place.
 
-    The place of what is no housing unit in the state filter is null.
+    What is no housing unit in the state filter has no place. It is left out if nobody wants to know more: the rest is
+    what `households` would give.
     """
     # Codes first, joins then: what travels through a join is a few small numbers.
     units, geo = tables.units, tables.geo
     region, state = _region(geo, plan)
-    units = units.select(
-        "MAFID",
-        unit=_narrow(plan.units.expression(units) + _or_null(units.RTYPE == HOUSING_UNIT), plan),
-        **(more.of_units(units) if more else {}),
+    units = _inside(
+        units,
+        units.RTYPE == HOUSING_UNIT,
+        {"unit": plan.units.expression(units)},
+        more.of_units(units) if more else None,
+        plan,
     )
-    geo = geo.select(
-        "MAFID",
-        region=_narrow(region + _or_null((geo.RTYPE == HOUSING_UNIT) & (state > 0)), plan),
-        **(more.of_geo(geo) if more else {}),
+    geo = _inside(
+        geo,
+        (geo.RTYPE == HOUSING_UNIT) & (state > 0),
+        {"region": region},
+        more.of_geo(geo) if more else None,
+        plan,
     )
     both = units.anti_join(units_twice, "MAFID").inner_join(geo.anti_join(geo_twice, "MAFID"), "MAFID")
     place = _narrow(both.unit + both.region * plan.units.size, plan)
     return both.select(~s.cols("unit", "region"), place=place)
 
 
-def _or_null(condition: BooleanValue) -> IntegerValue:
-    """0 where a condition holds, else null.
-
-    A number that it is added to is still looked up once for each entry of a dictionary; a CASE would look at every row.
-    """
-    return condition.ifelse(ibis.literal(0, "int64"), ibis.null("int64"))
+def _inside(
+    table: Table,
+    condition: BooleanValue,
+    number: dict[str, IntegerValue],
+    more: Mapping[str, IntegerValue] | None,
+    plan: Plan,
+) -> Table:
+    """MAFID and a number of the rows that pass a condition; or, with more columns, of all rows, null for the others."""
+    [(name, value)] = number.items()
+    if more is None:
+        return table.filter(condition).select("MAFID", **{name: _narrow(value, plan)})
+    # Where it is added to, the number is still looked up once for each entry of a dictionary; a CASE would look at
+    # every row.
+    or_null = condition.ifelse(ibis.literal(0, "int64"), ibis.null("int64"))
+    return table.select("MAFID", **{name: _narrow(value + or_null, plan)}, **more)
 
 
 def _narrow(number: IntegerValue, plan: Plan) -> IntegerValue:

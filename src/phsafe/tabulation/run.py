@@ -161,7 +161,7 @@ class _Counting:
                 sizes = shared.enter_context(look.look(engine, once(Part, tables, *twice, units)))
             if not plan.tabulations:
                 return
-            homes = keep(once(households, units))
+            homes = keep(units if look is None else once(households, units))
             self._add("homes", engine.fetch(once(people.homes, homes)))
             if not plan.universes:
                 return
