@@ -47,3 +47,15 @@ def test_levels_without_iterations_need_no_race(us_document):
     plan = Plan(Config.load(us_document | {"privacy_budget": budgets}))
     columns = {c.column for c in (*plan.persons.classes, *plan.units.classes)}
     assert not columns & {"CENRACE", "CENHISP", "HHRACE", "HHSPAN"}
+
+
+@pytest.mark.parametrize("tau", [{}, {"PH3": 30}, {"PH4": 2, "PH7": 9}], ids=["2020", "PH3", "PH4 and PH7"])
+def test_a_threshold_has_what_everybody_passes_who_is_in_a_universe_with_it(us_document, tau):
+    """A condition that somebody in a universe fails would hide crowded households from truncation."""
+    plan = Plan(Config.load(us_document | {"tau": us_document["tau"] | tau}))
+    assert set(plan.thresholds) == {universe.tau for universe in plan.universes}
+    for threshold, everybody in plan.thresholds.items():
+        inside = [dict(u.persons.terms) for u in plan.universes if u.tau == threshold]
+        assert set(everybody.columns) == set.intersection(*map(set, inside))
+        for column, codes in everybody.terms:
+            assert codes == frozenset().union(*(one[column] for one in inside))
