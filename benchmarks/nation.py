@@ -53,6 +53,7 @@ def main() -> None:
         "--sizes", type=int, nargs="+", default=SIZES, help="households (default: %(default)s)"
     )
     parser.add_argument("--commands", nargs="+", default=["tabulate", "release", "validate"])
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each, of which the middle one counts")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     config = arguments.work / "us.json"
@@ -72,16 +73,17 @@ def main() -> None:
                 households,
                 ["release --validated"],
                 bare=False,
+                repeat=arguments.repeat,
             )
     elif arguments.shuffled:
-        report(config, shuffled(arguments.work), NATION, arguments.commands)
+        report(config, shuffled(arguments.work), NATION, arguments.commands, repeat=arguments.repeat)
     else:
-        growth(config, arguments.work, arguments.sizes, arguments.commands)
+        growth(config, arguments.work, arguments.sizes, arguments.commands, arguments.repeat)
 
 
-def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[str]) -> None:
+def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[str], repeat: int) -> None:
     """Every command at every size, and the slope between the smallest and the largest."""
-    seconds = {size: report(config, made(work, size), size, commands) for size in sizes}
+    seconds = {size: report(config, made(work, size), size, commands, repeat=repeat) for size in sizes}
     first, last = min(sizes), max(sizes)
     for command in commands if first < last else ():
         # What a command needs to start, it needs for next to no households too; it is left out of the slope.
@@ -97,19 +99,22 @@ def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[st
 
 
 def report(
-    config: Path, data: Path, households: int, commands: Sequence[str], *, bare: bool = True
+    config: Path, data: Path, households: int, commands: Sequence[str], *, bare: bool = True, repeat: int = 1
 ) -> dict[str, float]:
-    """Time the bare join and the commands on one folder, print a table, and give the seconds."""
+    """Time the bare join and the commands on one folder in turn, print a table of medians, and give the seconds."""
     print(f"### {households:,} households, {data.name}\n")
     print("| | seconds | × bare join | million rows a second | peak memory, GB |\n|---|---:|---:|---:|---:|")
     rows = sum(count_rows(data, name) for name in TABLES) / 1e6
-    found: dict[str, float] = {}
-    if bare:
-        found["bare join"], memory = run([sys.executable, __file__, str(data), "--bare"])
-        line("bare join", found["bare join"], 1.0, rows, memory)
-    for command in commands:
-        found[command], memory = timed(config, data, command)
-        line(command, found[command], found[command] / found["bare join"] if bare else None, rows, memory)
+    runs: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(repeat):
+        if bare:
+            runs.setdefault("bare join", []).append(run([sys.executable, __file__, str(data), "--bare"]))
+        for command in commands:
+            runs.setdefault(command, []).append(timed(config, data, command))
+    found = {name: statistics.median(seconds for seconds, _ in times) for name, times in runs.items()}
+    for name, times in runs.items():
+        ratio = found[name] / found["bare join"] if bare else None
+        line(name, found[name], ratio, rows, max(memory for _, memory in times))
     print(flush=True)
     return found
 

@@ -1,4 +1,4 @@
-"""Persons joined with their households, counted by code and place: what every person tabulation is made from."""
+"""Persons joined with their households, counted by kind (code and place): what every person tabulation is made from."""
 
 from __future__ import annotations
 
