@@ -6,7 +6,7 @@ import pytest
 from phsafe.config import Config
 from phsafe.levels import STATE, UNATTRIBUTED, Geography, Level, digits
 from phsafe.tables import CENSUS_2020
-from phsafe.tabulation.cells import Rows, region_radices
+from phsafe.tabulation.cells import Rows, regions
 from phsafe.tabulation.plan import Plan
 
 #: Where numbers need one more byte.
@@ -30,14 +30,12 @@ def plan_with(us, *columns):
 )
 def test_a_kind_is_taken_apart_without_regard_to_other_rows(us, columns):
     plan = plan_with(us, *columns)
-    persons, units, regions = plan.persons.size, plan.units.size, 1
-    for _, radix in region_radices(plan):
-        regions *= radix
+    persons, units, places = plan.persons.size, plan.units.size, regions(plan)
     parts = [
         (person, unit, region)
         for person in (0, persons - 1)
         for unit in (0, *(edge for edge in EDGES if edge < units), units - 1)
-        for region in (0, *(edge for edge in EDGES if edge < regions), regions - 1)
+        for region in (0, *(edge for edge in EDGES if edge < places), places - 1)
     ]
     kinds = pl.DataFrame({"kind": [(r * units + u) * persons + p for p, u, r in parts]}).with_columns(n=1)
     together = Rows.of(plan, plan.persons, kinds)

@@ -47,11 +47,10 @@ class Rows:
         """The rows of a frame with kind and n."""
         place, person = np.divmod(counted["kind"].to_numpy(), persons.size)
         region, unit = np.divmod(place, plan.units.size)
-        regions = prod(radix for _, radix in region_radices(plan))
         return cls(
             plan.units,
             _narrow(unit, plan.units.size),
-            _narrow(region, regions),
+            _narrow(region, regions(plan)),
             counted["n"].to_numpy(),
             persons,
             _narrow(person, persons.size),
@@ -101,6 +100,11 @@ def region_radices(plan: Plan) -> list[tuple[str, int]]:
     """  # noqa: D205
     state, *others = plan.geo_columns
     return [(state, 1 + len(plan.config.states)), *((column, 10 ** digits(column) + 1) for column in others)]
+
+
+def regions(plan: Plan) -> int:
+    """How many packed regions there can be."""
+    return prod(radix for _, radix in region_radices(plan))
 
 
 def region_index(plan: Plan, geography: Geography, region: Numbers) -> Vector:

@@ -7,7 +7,6 @@ docs/privacy.md). There should be none; they are found first, so that a plain jo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import Protocol
 
 import ibis
@@ -19,7 +18,7 @@ from phsafe.errors import ConfigError, DataError
 from phsafe.levels import digits
 from phsafe.schema import HOUSING_UNIT
 from phsafe.source.tables import Tables
-from phsafe.tabulation.cells import region_radices
+from phsafe.tabulation.cells import region_radices, regions
 from phsafe.tabulation.coding import position_of
 from phsafe.tabulation.plan import Plan
 
@@ -50,40 +49,25 @@ def matched(
     # Codes first, joins then: what travels through a join is a few small numbers.
     units, geo = tables.units, tables.geo
     region, state = _region(geo, plan)
-    units = _inside(
-        units,
-        units.RTYPE == HOUSING_UNIT,
-        {"unit": plan.units.expression(units)},
-        more.of_units(units) if more else None,
-        plan,
-    )
-    geo = _inside(
-        geo,
-        (geo.RTYPE == HOUSING_UNIT) & (state > 0),
-        {"region": region},
-        more.of_geo(geo) if more else None,
-        plan,
-    )
+    unit = _narrow(plan.units.expression(units), plan).name("unit")
+    region = _narrow(region, plan).name("region")
+    units = _inside(units, units.RTYPE == HOUSING_UNIT, unit, more.of_units(units) if more else None)
+    geo = _inside(geo, (geo.RTYPE == HOUSING_UNIT) & (state > 0), region, more.of_geo(geo) if more else None)
     both = units.anti_join(units_twice, "MAFID").inner_join(geo.anti_join(geo_twice, "MAFID"), "MAFID")
     place = _narrow(both.unit + both.region * plan.units.size, plan)
     return both.select(~s.cols("unit", "region"), place=place)
 
 
 def _inside(
-    table: Table,
-    condition: BooleanValue,
-    number: dict[str, IntegerValue],
-    more: Mapping[str, IntegerValue] | None,
-    plan: Plan,
+    table: Table, condition: BooleanValue, number: IntegerValue, more: Mapping[str, IntegerValue] | None
 ) -> Table:
     """MAFID and a number of the rows that pass a condition; or, with more columns, of all rows, null for the others."""
-    [(name, value)] = number.items()
     if more is None:
-        return table.filter(condition).select("MAFID", **{name: _narrow(value, plan)})
+        return table.filter(condition).select("MAFID", number)
     # Where it is added to, the number is still looked up once for each entry of a dictionary; a CASE would look at
     # every row.
-    or_null = condition.ifelse(ibis.literal(0, "int64"), ibis.null("int64"))
-    return table.select("MAFID", **{name: _narrow(value + or_null, plan)}, **more)
+    or_null = condition.ifelse(ibis.literal(0, number.type()), ibis.null(number.type()))
+    return table.select("MAFID", (number + or_null).cast(number.type()).name(number.get_name()), **more)
 
 
 def _narrow(number: IntegerValue, plan: Plan) -> IntegerValue:
@@ -110,7 +94,7 @@ def check_geography(geo: Table, plan: Plan) -> None:
 
 def _size(plan: Plan) -> int:
     """How many places there can be."""
-    return plan.units.size * prod(radix for _, radix in region_radices(plan))
+    return plan.units.size * regions(plan)
 
 
 def _region(geo: Table, plan: Plan) -> tuple[IntegerValue, IntegerValue]:
