@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from phsafe.config import Config
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engine import EngineOptions
 from phsafe.errors import DataError
 from phsafe.grid import Counts
 from phsafe.progress import Progress, silent
-from phsafe.source import DataSource, load
+from phsafe.source import DataSource, Source, open_source
 from phsafe.tabulation import tabulate_tables
 from phsafe.validation import validate_and_tabulate
 
@@ -34,15 +34,20 @@ def count(
 
     An input that breaks a rule is refused without a word about how: `phsafe validate` is for those who may know.
     """
-    with open_engine(options) as engine:
-        tables = load(data, engine, config.reader)
-        if settings.skip_validation:
-            counted = tabulate_tables(tables, config, engine, truncate=settings.truncate, progress=progress)
-        else:
-            report, counted = validate_and_tabulate(
-                tables, config, engine,
-                truncate=settings.truncate, allow_unclassified=settings.allow_unclassified, progress=progress,
-            )  # fmt: skip
-            if not report.ok:
-                raise DataError("the input did not pass validation; phsafe validate says what is wrong")
+    with open_source(data, options, config.reader) as source:
+        return count_source(config, source, settings, progress)
+
+
+def count_source(config: Config, source: Source, settings: Settings, progress: Progress = silent) -> Counts:
+    """The same over a source that is open."""
+    tables, engine = source.tables(), source.engine
+    if settings.skip_validation:
+        counted = tabulate_tables(tables, config, engine, truncate=settings.truncate, progress=progress)
+    else:
+        report, counted = validate_and_tabulate(
+            tables, config, engine,
+            truncate=settings.truncate, allow_unclassified=settings.allow_unclassified, progress=progress,
+        )  # fmt: skip
+        if not report.ok:
+            raise DataError("the input did not pass validation; phsafe validate says what is wrong")
     return counted.counts(truncate=settings.truncate)

@@ -16,7 +16,7 @@ from phsafe import exact, grid
 from phsafe.errors import PHSafeError
 from phsafe.files import table_path
 from phsafe.folder import MANIFEST, Release, hash_file, manifest_of
-from phsafe.privacy.accountant import NoiseOf, noise_by_level, plan
+from phsafe.privacy.accountant import Account, NoiseOf, noise_by_level, plan
 from phsafe.spec import Derived, Tabulation
 
 #: Variances are printed as shortest floats; both sides compute the same one, and a sum may differ in the last bit.
@@ -26,7 +26,12 @@ ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 def problems(release: Release) -> list[str]:
     """Everything that is wrong with a release folder; an empty list if nothing is."""
-    return [*_file_problems(release), *_manifest_problems(release), *_table_problems(release)]
+    planned = plan(release.config)
+    return [
+        *_file_problems(release),
+        *_manifest_problems(release, planned),
+        *_table_problems(release, noise_by_level(planned)),
+    ]
 
 
 def _file_problems(release: Release) -> Iterator[str]:
@@ -48,10 +53,10 @@ def _file_problems(release: Release) -> Iterator[str]:
             yield f"{name} was changed: its hash is not the manifest's"
 
 
-def _manifest_problems(release: Release) -> Iterator[str]:
+def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
     """What the manifest says that its config does not give. Versions and the random id are its own word."""
     given = release.manifest
-    expected = _read_back(manifest_of(release.config, plan(release.config), release.release_id, {}, {}))
+    expected = _read_back(manifest_of(release.config, planned, release.release_id, {}, {}))
     if not isinstance(given.get("privacy"), dict):
         yield "the manifest has no privacy statement"
     else:
@@ -64,8 +69,7 @@ def _manifest_problems(release: Release) -> Iterator[str]:
         yield "the manifest does not hold exactly what a release's does"
 
 
-def _table_problems(release: Release) -> Iterator[str]:
-    noise = noise_by_level(plan(release.config))
+def _table_problems(release: Release, noise: NoiseOf) -> Iterator[str]:
     for output, _ in release.config.outputs():
         if not (release.path / table_path(output)).is_file():
             continue
@@ -81,7 +85,7 @@ def _rows_problems(
     release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: NoiseOf
 ) -> Iterator[str]:
     file = table_path(output)
-    expected = grid.noise_frame(release.config, output, noise)
+    expected = grid.output_frame(release.config, output, noise=noise)
     keys = list(grid.KEYS)
     if not frame.select(keys).equals(expected.select(keys)):
         yield f"{file}: the rows are not the grid of the config, in its order"

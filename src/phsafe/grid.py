@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from phsafe.config import Config
 from phsafe.levels import Level
+from phsafe.privacy.accountant import NoiseOf
 from phsafe.spec import Derived, Tabulation
 
 #: (tabulation, level key) → the counts of that measurement, in the order of `level_rows`.
@@ -34,8 +35,11 @@ def level_rows(config: Config, output: Tabulation | Derived, level: Level) -> li
 def rows(config: Config, output: Tabulation | Derived) -> pl.DataFrame:
     """The whole grid of an output in the order of its file: geography, region, iteration, cell."""
     keys = [row for level in config.levels_of(output) for row in level_rows(config, output, level)]
-    return pl.DataFrame(keys, schema=dict(zip(KEYS, (pl.String, pl.String, pl.String, pl.Int64), strict=True)),
-                        orient="row")  # fmt: skip
+    types = (pl.String, pl.String, pl.String, pl.Int64)
+    columns = zip(*keys, strict=True) if keys else [()] * len(KEYS)
+    return pl.DataFrame(
+        [pl.Series(name, values, dtype=kind) for name, values, kind in zip(KEYS, columns, types, strict=True)]
+    )
 
 
 def in_file_order(config: Config, frame: pl.DataFrame) -> pl.DataFrame:
@@ -53,20 +57,28 @@ def in_file_order(config: Config, frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def output_frame(config: Config, output: Tabulation | Derived, counts: Counts) -> pl.DataFrame:
-    """An output's grid with its COUNT, computed from its source where it is derived, in the order of its file."""
+def output_frame(
+    config: Config, output: Tabulation | Derived, counts: Counts | None = None, noise: NoiseOf | None = None
+) -> pl.DataFrame:
+    """An output's grid in the order of its file, with its COUNT, or with NOISE_DISTRIBUTION and VARIANCE, or both."""
+    columns = {"COUNT": _counts(config, output, counts)} if counts is not None else {}
+    columns |= _noise(config, output, noise) if noise is not None else {}
+    return in_file_order(config, rows(config, output).with_columns(**columns))
+
+
+def _counts(config: Config, output: Tabulation | Derived, counts: Counts) -> pl.Series:
+    """An output's counts, computed from its source's where it is derived."""
     source = config.catalog.measured(output).name
     vectors = []
     for level in config.levels_of(output):
         vector = counts[source, level.key]
         vectors.append(derive(config, output, vector) if isinstance(output, Derived) else vector)
-    return in_file_order(config, rows(config, output).with_columns(COUNT=np.concatenate(vectors)))
+    # As a list: Polars loads another part of NumPy to look at an array.
+    return pl.Series(np.concatenate(vectors).tolist(), dtype=pl.Int64)
 
 
-def noise_frame(
-    config: Config, output: Tabulation | Derived, noise: Mapping[tuple[str, str], tuple[str, float]]
-) -> pl.DataFrame:
-    """An output's grid with NOISE_DISTRIBUTION and VARIANCE, from those of its source at each level.
+def _noise(config: Config, output: Tabulation | Derived, noise: NoiseOf) -> dict[str, pl.Series]:
+    """An output's distribution and variance, from those of its source at each level.
 
     A derived cell's variance is the sum of the variances of the independent cells it adds.
     """
@@ -83,8 +95,7 @@ def noise_frame(
         groups = sum(1 for _ in level.groups(config.states))
         labels += [distribution] * (groups * len(terms))
         variances += [number * variance for number in terms] * groups
-    columns = {"NOISE_DISTRIBUTION": pl.Series(labels), "VARIANCE": pl.Series(variances, dtype=pl.Float64)}
-    return in_file_order(config, rows(config, output).with_columns(**columns))
+    return {"NOISE_DISTRIBUTION": pl.Series(labels), "VARIANCE": pl.Series(variances, dtype=pl.Float64)}
 
 
 def derive(config: Config, derived: Derived, source: NDArray[np.int64]) -> NDArray[np.int64]:

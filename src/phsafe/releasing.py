@@ -22,7 +22,7 @@ import polars as pl
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.counting import Settings, count
+from phsafe.counting import Settings, count_source
 from phsafe.engine import EngineOptions, started
 from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.exact import text
@@ -33,7 +33,7 @@ from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
 from phsafe.privacy.ledger import Ledger
 from phsafe.privacy.mechanism import Session, open_session
 from phsafe.progress import Progress, part, silent
-from phsafe.source import DataSource, check_readable
+from phsafe.source import DataSource, Source, open_source
 from phsafe.source.fingerprint import fingerprint_chunks
 from phsafe.stopping import uninterrupted
 
@@ -55,13 +55,13 @@ def release_tables(
 ) -> tuple[Release, Ledger]:
     """Make a release, or raise a `PHSafeError` that says why not and whether it was charged."""
     with ExitStack() as stack:
-        with started(options) as running:
-            account, ledger = _prepare(config, data, out, ledger_path, running)
+        with started(options) as running, ExitStack() as reading:
+            account, ledger, source = _prepare(config, data, out, ledger_path, running, reading)
             stack.enter_context(_stopped_in_words(out))
             # The name and the room are taken before anything is charged.
             folder = stack.enter_context(draft(out, private=False))
             reserve = _reserve(config, out, folder.path)
-            counts = count(config, data, settings, running, part(progress, 0.0, 0.85))
+            counts = count_source(config, source, settings, part(progress, 0.0, 0.85))
             chunks = fingerprint_chunks(data, running)
         progress("charging the ledger", 0.85)
         with uninterrupted():
@@ -98,22 +98,23 @@ def default_ledger(data: DataSource) -> Path:
 
 
 def _prepare(
-    config: Config, data: DataSource, out: Path, ledger_path: Path, options: EngineOptions
-) -> tuple[Account, Ledger]:
-    """All that can be checked before the work, every problem at once."""
+    config: Config, data: DataSource, out: Path, ledger_path: Path, options: EngineOptions, reading: ExitStack
+) -> tuple[Account, Ledger, Source]:
+    """All that can be checked before the work, every problem at once. The source is open until `reading` ends."""
     if not config.measurements():
         raise PHSafeError(
             "every budget of the config is 0, so there is nothing to release; give one at least"
         )
     reasons = Reasons()
     account = reasons.check(plan, config)
-    reasons.check(check_readable, data, options, config.reader)
+    source = reasons.check(lambda: reading.enter_context(open_source(data, options, config.reader)))
     reasons.check(check_absent, out)
     reasons.settle()
     assert account is not None
+    assert source is not None
     ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
     ledger.check(account.total)
-    return account, ledger
+    return account, ledger, source
 
 
 def _reserve(config: Config, out: Path, folder: Path) -> Path:
@@ -149,12 +150,8 @@ def write_release(
     noise = noise_by_level(account)
     files = {}
     for output, _ in config.outputs():
-        counted = grid.output_frame(config, output, noisy)
-        spread = grid.noise_frame(config, output, noise)
-        frame = counted.with_columns(
-            spread["NOISE_DISTRIBUTION"],
-            VARIANCE=spread["VARIANCE"].map_elements(repr, return_dtype=pl.String),
-        )
+        frame = grid.output_frame(config, output, noisy, noise)
+        frame = frame.with_columns(VARIANCE=pl.Series([*map(repr, frame["VARIANCE"])]))
         path = write_table(folder, config.catalog, output, frame)
         files[str(path)] = hash_file(folder / path)
     versions = {part: version(part) for part in PARTS}

@@ -56,7 +56,7 @@ def failing(monkeypatch, error):
     def app():
         raise error
 
-    monkeypatch.setattr(cli_app, "app", app)
+    monkeypatch.setattr(cli_app, "app_for", lambda _: app)
 
 
 def test_every_reason_on_its_own_line(monkeypatch, phsafe_command):

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from phsafe.engine import EngineOptions, open_engine
-from phsafe.errors import DataError
-from phsafe.source import check_readable, load
+from phsafe.errors import DataError, PHSafeError
+from phsafe.source import load, open_source
 
 MARKER = "S3CRET"
 
@@ -114,7 +114,7 @@ def test_a_folder_in_a_file_s_place(folder, engine):
 
 def test_a_file_that_may_not_be_read(folder, powerless):
     (folder / "geo.csv").chmod(0)
-    code = "import sys; from phsafe.source import check_readable; check_readable(sys.argv[1])"
+    code = "import sys; from phsafe.source import open_source; open_source(sys.argv[1])"
     assert "geo.csv: can't read the file: Permission denied" in powerless(code, folder)
 
 
@@ -141,11 +141,20 @@ def test_unknown_columns_are_left_out_and_counted(small_frames, engine):
     assert tables.extra == {"geo": 2}
 
 
-def test_check_readable(folder):
-    check_readable(folder)
+def test_a_source_is_open_until_its_context_ends(folder):
+    with open_source(folder) as source:
+        geo = source.tables().geo
+        assert source.engine.fetch(geo).num_rows
+    with pytest.raises(PHSafeError):
+        source.engine.fetch(geo)
+
+
+def test_a_source_that_can_t_be_opened_leaves_nothing_behind(folder, tmp_path):
     (folder / "geo.csv").unlink()
+    (tmp_path / "scratch").mkdir()
     with pytest.raises(DataError):
-        check_readable(folder)
+        open_source(folder, EngineOptions(temp_dir=tmp_path / "scratch"))
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_an_arrow_table_of_nothing(small_frames, engine):

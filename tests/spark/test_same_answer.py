@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import ibis
@@ -16,12 +17,13 @@ from hypothesis import strategies as st
 from phsafe import tabulate, validate
 from phsafe.conditions import where
 from phsafe.config import Config
-from phsafe.schema import PERSONS
+from phsafe.schema import GEO, PERSONS
 from phsafe.source import load
 from phsafe.source.canonical import canonical
 from phsafe.tabulation import tabulate_tables, tidy
 from phsafe.tabulation.coding import Coding
 from phsafe.tabulation.truncation import order_key
+from phsafe.validation.columns import column_rules
 
 pytestmark = pytest.mark.needs("java")
 TEXTS = [
@@ -63,6 +65,23 @@ def test_texts_in_conditions(duck, spark):
 
     found = both(duck, spark, keyed(TEXTS, pa.string()), build)
     assert found[0] == found[1]
+
+
+def test_digits_in_a_domain(duck, spark):
+    """Both ways to the number of offenders: by the condition, and by counting those inside."""
+    frame = pa.table({"TABBLKGRPCE": pa.array(TEXTS)})
+
+    def offenders(engine):
+        table = engine.read_arrow(frame)
+        (rule,) = [rule for rule in column_rules(GEO, table) if "domain" in rule.name]
+        found = engine.fetch(
+            table.aggregate(quick=rule.count(table), slow=table.count(where=rule.breaks(table)))
+        )
+        return found.to_pylist()
+
+    inside = sum(text is not None and re.fullmatch("[0-9]", text) is not None for text in TEXTS)
+    outside = len(TEXTS) - TEXTS.count(None) - inside
+    assert offenders(duck) == offenders(spark) == [{"quick": outside, "slow": outside}]
 
 
 def test_order_of_texts(duck, spark):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +26,7 @@ from phsafe.engine import EngineOptions
 from phsafe.errors import DataError, PHSafeError, Reasons
 from phsafe.files import check_absent
 from phsafe.progress import Progress, part, silent
-from phsafe.source import DataSource, check_readable
+from phsafe.source import DataSource, open_source
 from phsafe.spec import Catalog
 from phsafe.synthesis import MARK
 from phsafe.tables import CENSUS_2020
@@ -106,7 +107,9 @@ def accuracy(
     reasons = Reasons()
     loaded = reasons.check(lambda: Config.load(config, catalog).with_sensitivity(sensitivity))
     reasons.check(check_public, data, public)
-    reasons.check(check_readable, data, options, loaded.reader if loaded else None)
+    with ExitStack() as looking:
+        reader = loaded.reader if loaded else None
+        reasons.check(lambda: looking.enter_context(open_source(data, options, reader)))
     if out is not None:
         reasons.check(check_absent, Path(out))
     estimated = min(ESTIMATED, trials) if estimate_trials is None else estimate_trials

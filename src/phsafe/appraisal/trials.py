@@ -70,9 +70,7 @@ def _frames(config: Config, session: Session, noisy: grid.Counts) -> dict[str, p
     """A release's measurements as its folder would give them back."""
     noise = noise_by_level(account_of(config, session.made))
     return {
-        tabulation.name: grid.output_frame(config, tabulation, noisy).with_columns(
-            grid.noise_frame(config, tabulation, noise)["NOISE_DISTRIBUTION", "VARIANCE"]
-        )
+        tabulation.name: grid.output_frame(config, tabulation, noisy, noise)
         for tabulation in config.catalog.tabulations
         if config.levels_of(tabulation)
     }

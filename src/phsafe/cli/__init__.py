@@ -10,7 +10,7 @@ import sys
 
 #: New objects between two looks for garbage. Loading libraries and writing queries makes many objects and hardly any
 #: garbage: with Python's own number, a seventh of a small run goes into looking.
-_BETWEEN_COLLECTIONS = 200_000
+_BETWEEN_COLLECTIONS = 1_000_000
 #: How Typer ends, without a word, when it is stopped while it reads the command line.
 _TYPER_STOPPED = 130
 
@@ -65,10 +65,10 @@ def _run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # A file's name may be any bytes.
     with stoppable():
-        from phsafe.cli.app import app
+        from phsafe.cli.app import app_for
 
         try:
-            app()
+            app_for(sys.argv[1:])()
         except SystemExit as end:
             if end.code == _TYPER_STOPPED:
                 raise KeyboardInterrupt from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -77,6 +78,20 @@ for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.add_typer(ledger, name="ledger", rich_help_panel="With confidential data")
+
+
+def app_for(words: Sequence[str]) -> typer.Typer:
+    """The program for some words: with one command, if the first is its name; Typer builds all that it is given."""
+    named = [
+        command
+        for command in app.registered_commands
+        if getattr(command.callback, "__name__", "") in words[:1]
+    ]
+    if not named:
+        return app
+    one = copy.copy(app)
+    one.registered_commands, one.registered_groups = named, []
+    return one
 
 
 def _version(value: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -28,24 +29,26 @@ def tabulate(
     """Write exact counts. [bold red]NOT PRIVATE[/]: for checks by people who may see the records."""
     from phsafe.cli.console import note, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.counting import Settings, count
+    from phsafe.counting import Settings, count_source
     from phsafe.engine import started
     from phsafe.errors import Reasons
     from phsafe.files import check_absent
-    from phsafe.source import check_readable
+    from phsafe.source import open_source
     from phsafe.tabulation import NOT_PRIVATE, write_counts
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
-    with started(options) as running:
+    with started(options) as running, ExitStack() as reading:
         reasons = Reasons()
         loaded = reasons.check(Config.load, config)
-        reasons.check(check_readable, data, running, loaded.reader if loaded else None)
+        reader = loaded.reader if loaded else None
+        source = reasons.check(lambda: reading.enter_context(open_source(data, running, reader)))
         reasons.check(check_absent, out)
         reasons.settle()
         assert loaded is not None
+        assert source is not None
         warn(NOT_PRIVATE)
         with progress_bar("tabulate") as progress:
             settings = Settings(not no_truncate, allow_unclassified, skip_validation)
-            counts = count(loaded, data, settings, running, progress)
+            counts = count_source(loaded, source, settings, progress)
             write_counts(loaded, counts, out)
     note(f"Wrote {sum(len(v) for v in counts.values())} exact basis counts to {out} (NOT PRIVATE).")

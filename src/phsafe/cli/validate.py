@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -32,22 +33,24 @@ def validate(
     from phsafe import exact
     from phsafe.cli.console import note, out, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.engine import open_engine, started
+    from phsafe.engine import started
     from phsafe.errors import Reasons
-    from phsafe.source import check_readable, load
+    from phsafe.source import open_source
     from phsafe.validation import NOT_PRIVATE, offenders, validate_tables
     from phsafe.validation.report import as_table, summary, write_examples
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
-    with started(options) as running:
+    with started(options) as running, ExitStack() as reading:
         reasons = Reasons()
         loaded = reasons.check(Config.load, config)
-        reasons.check(check_readable, data, running, loaded.reader if loaded else None)
+        reader = loaded.reader if loaded else None
+        source = reasons.check(lambda: reading.enter_context(open_source(data, running, reader)))
         reasons.settle()
         assert loaded is not None
+        assert source is not None
         warn(NOT_PRIVATE)
-        with open_engine(running) as opened, progress_bar("validate") as progress:
-            tables = load(data, opened, loaded.reader)
+        with progress_bar("validate") as progress:
+            tables, opened = source.tables(), source.engine
             report = validate_tables(
                 tables, loaded, opened, allow_unclassified=allow_unclassified, progress=progress
             )

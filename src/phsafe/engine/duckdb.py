@@ -18,7 +18,7 @@ from ibis.expr.types import Table
 
 from phsafe.engine.duckdb_errors import in_words, was_interrupted
 from phsafe.engine.duckdb_parts import side_by_side
-from phsafe.engine.duckdb_views import View, literal_path, quoted
+from phsafe.engine.duckdb_views import View, literal_path, quoted, text_view
 from phsafe.engine.options import Engine, EngineOptions, Location, Storage
 from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
 from phsafe.errors import PHSafeError
@@ -64,28 +64,47 @@ class DuckDB:
 
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """See `Engine`. Nothing is guessed: separator, quotes and types are given, and no column comes from a path."""
-        return self._tell(lambda: self._ibis.read_csv(
-            self._literal_paths(paths), hive_partitioning=False,
-            auto_detect=False, header=True, delim=",", quote='"', escape='"', null_padding=False,
-            compression="gzip" if gzip else "none", columns=dict.fromkeys(header, "VARCHAR"),
-        ))  # fmt: skip
+        return self._text(
+            paths,
+            header,
+            header=True,
+            delim=",",
+            quote='"',
+            escape='"',
+            compression="gzip" if gzip else "none",
+        )
 
     def read_lines(self, paths: Sequence[Location]) -> Table:
         """See `Engine`: CSV of one column, with a separator that no text has."""
-        return self._tell(lambda: self._ibis.read_csv(
-            self._literal_paths(paths), hive_partitioning=False,
-            auto_detect=False, header=False, delim="\x01", quote="", escape="", null_padding=False, nullstr="\x02",
-            compression="none", columns={"line": "VARCHAR"},
-        ))  # fmt: skip
+        return self._text(
+            paths,
+            ["line"],
+            header=False,
+            delim="\x01",
+            quote="",
+            escape="",
+            nullstr="\x02",
+            compression="none",
+        )
+
+    def _text(self, paths: Sequence[Location], columns: Sequence[str], **form: str | bool) -> Table:
+        """Text files in a view whose columns are known; Ibis would ask for them."""
+        name = f"phsafe_{next(self._numbers)}"
+        self._execute(text_view(name, self._literal_paths(paths), columns, form))
+        return self._named(name, ibis.schema(dict.fromkeys(columns, "string")))
 
     def read_parquet(self, paths: Sequence[Location], key: str) -> Table:
         """See `Engine`. Nothing is guessed: a folder named ``TABBLKST=44`` is no column."""
+        view = self._view(paths, key)
+        return self._tell(lambda: self._ibis.table(view.name))
+
+    def _view(self, paths: Sequence[Location], key: str) -> View:
         files = [Path(path).absolute() for path in paths]
         self._files += [os.fspath(path) for path in files]
         view = View(f"phsafe_{next(self._numbers)}", files, key)
         self._execute(view.definition(WHOLE))
         self._views.append(view)
-        return self._tell(lambda: self._ibis.table(view.name))
+        return view
 
     def read_arrow(self, frame: pa.Table) -> Table:
         """See `Engine`."""
@@ -97,7 +116,7 @@ class DuckDB:
         """See `Engine`: a Parquet file in the temporary folder."""
         file = self._folder / f"{next(self._numbers)}.parquet"
         self._execute(f"COPY ({self._compiled(table)}) TO {quoted(os.fspath(file))} (FORMAT parquet)")
-        return self.read_parquet([file], key)
+        return self._named(self._view([file], key).name, table.schema())
 
     def frequent(self, keys: Table, limit: int) -> Table:
         """See `Engine`. In sorted order, the key `limit` rows further up is the same.
@@ -185,10 +204,12 @@ class DuckDB:
         """The table that holds an expression's rows, the same object each time."""
         key = (name, expression.op())
         if key not in self._tables:
-            self._tables[key] = ops.DatabaseTable(
-                name, schema=expression.schema(), source=self._ibis
-            ).to_expr()
+            self._tables[key] = self._named(name, expression.schema())
         return self._tables[key]
+
+    def _named(self, name: str, schema: ibis.Schema) -> Table:
+        """A table or view of DuckDB's whose columns are known."""
+        return ops.DatabaseTable(name, schema=schema, source=self._ibis).to_expr()
 
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""

@@ -1,9 +1,9 @@
-"""Parquet files as a view of DuckDB's, which can be narrowed to the rows of a range of keys."""
+"""Files as views of DuckDB's; those of Parquet can be narrowed to the rows of a range of keys."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,19 @@ class View:
         """The query for keys that cut the rows in about these shares."""
         sample = f'SELECT "{self.key}" AS key FROM "{self.name}" USING SAMPLE reservoir(100000 ROWS)'  # noqa: S608
         return f"SELECT quantile_disc(key, {list(shares)}) FROM ({sample})"  # noqa: S608
+
+
+def text_view(name: str, files: Sequence[str], columns: Sequence[str], form: Mapping[str, str | bool]) -> str:
+    """The statement that makes a view of text files in a given form: DuckDB guesses at nothing."""
+    names = ", ".join(map(quoted, files))
+    types = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in columns)
+    settings = dict(form) | {"auto_detect": False, "null_padding": False, "hive_partitioning": False}
+    given = ", ".join(
+        f"{setting}={quoted(value) if isinstance(value, str) else value}"
+        for setting, value in settings.items()
+    )
+    rows = f"SELECT * FROM read_csv([{names}], columns={{{types}}}, {given})"  # noqa: S608
+    return f'CREATE TEMP VIEW "{name}" AS {rows}'
 
 
 def literal_path(path: Path) -> str:

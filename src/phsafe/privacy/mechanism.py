@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from phsafe.config import Config, Measurement
@@ -58,25 +58,36 @@ def expected_noise(config: Config, measurement: Measurement) -> Noise:
     rounded up to a float and the budget down. `noise_of` has OpenDP's map confirm it.
     """
     distance, budget = _calibration(config, measurement)
-    accepts = _exact_map(config.privacy, distance, budget)
-    start = distance / (math.sqrt(2 * budget) if config.privacy == "zcdp" else budget)
-    if not start <= MAX_SCALE:
+    if not _nearly(config.privacy, distance, budget) <= MAX_SCALE:
         raise ConfigError(
             f"{measurement.tabulation.name}, {measurement.level.key}: expected a budget whose noise fits "
             f"64-bit integers, got {measurement.budget}"
         )
-    return _noise(config.privacy, _smallest(start, accepts))
+    return _expected(config.privacy, distance, budget)
+
+
+@cache
+def _expected(definition: Definition, distance: float, budget: float) -> Noise:
+    """The noise of a calibration; a config has many measurements and few calibrations."""
+    accepts = _exact_map(definition, distance, budget)
+    return _noise(definition, _smallest(_nearly(definition, distance, budget), accepts))
+
+
+def _nearly(definition: Definition, distance: float, budget: float) -> float:
+    """The scale of the noise, up to rounding."""
+    return distance / (math.sqrt(2 * budget) if definition == "zcdp" else budget)
 
 
 def noise_of(config: Config, measurement: Measurement) -> Noise:
     """The noise of a measurement as a release uses it: the smallest scale that OpenDP's map accepts. No data."""
-    distance, budget = _calibration(config, measurement)
-
-    @cache
-    def accepts(scale: float) -> bool:
-        return bool(make_noise(config.privacy, 1, scale).map(_typed(config.privacy, distance)) <= budget)
-
+    accepts = partial(_accepts, config.privacy, *_calibration(config, measurement))
     return _noise(config.privacy, _smallest(expected_noise(config, measurement).scale, accepts))
+
+
+@cache
+def _accepts(definition: Definition, distance: float, budget: float, scale: float) -> bool:
+    """Whether OpenDP's own map says that noise of a scale holds the budget."""
+    return bool(make_noise(definition, 1, scale).map(_typed(definition, distance)) <= budget)
 
 
 def make_noise(definition: Definition, size: int, scale: float) -> Any:  # noqa: ANN401

@@ -1,6 +1,6 @@
 """Reading each format into the canonical Ibis tables."""
 
-from phsafe.source.read import DataSource, check_readable, load
+from phsafe.source.read import DataSource, Source, load, open_source
 from phsafe.source.tables import Tables
 
-__all__ = ["DataSource", "Tables", "check_readable", "load"]
+__all__ = ["DataSource", "Source", "Tables", "load", "open_source"]

@@ -7,23 +7,23 @@ it; see docs/cef.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeGuard
 
 import ibis
 from ibis.expr.types import ArrayValue, StringValue, Table, Value
 
-from phsafe.engine import Engine
+from phsafe.engine import Engine, Location
 from phsafe.errors import DataError
 from phsafe.schema import FAMILY, GEO, HOUSING_UNIT, KEY, LAYOUTS, PERSONS, UNITS, Layout
 from phsafe.source.canonical import canonical
-from phsafe.source.cef_files import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices, read_files
+from phsafe.source.cef_files import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices
 from phsafe.source.tables import Tables
 
 #: What stands for "not in universe" where the file has blanks.
 BLANKS = {"HHSPAN": "0", "HHRACE": "00"}
 
 
-def is_cef(data: object, reader: str | None) -> bool:
+def is_cef(data: object, reader: str | None) -> TypeGuard[Location]:
     """Whether a data source is read as a Census Edited File: as the config's reader says, or else by its looks."""
     if isinstance(data, Mapping):
         return False
@@ -40,14 +40,8 @@ def is_cef(data: object, reader: str | None) -> bool:
     return named
 
 
-def check(data: Any, engine: Engine) -> None:  # noqa: ANN401
-    """Every problem of the files that can be seen without reading them whole."""
-    read_files(data, engine)
-
-
-def load(data: Any, engine: Engine) -> Tables:  # noqa: ANN401
+def load(files: Files, engine: Engine) -> Tables:
     """The canonical tables, or a `DataError` with every problem of the files' form."""
-    files = read_files(data, engine)
     lines = {layout.name: engine.read_lines(files.paths[layout.name]) for layout in LAYOUTS}
     problems = [
         problem for layout in LAYOUTS for problem in _line_problems(files, layout, lines[layout.name], engine)

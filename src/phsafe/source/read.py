@@ -5,9 +5,12 @@ A folder holds persons, units and geo, each as NAME.csv (or NAME.csv.gz), NAME.p
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from ibis.expr.types import Table
@@ -17,6 +20,7 @@ from phsafe.errors import DataError
 from phsafe.schema import KEY, LAYOUTS, Layout
 from phsafe.source import cef, delimited, parquet, remote
 from phsafe.source.canonical import canonical, type_problems
+from phsafe.source.cef_files import read_files
 from phsafe.source.forms import check_one, forms_of
 from phsafe.source.tables import Tables
 
@@ -24,14 +28,47 @@ from phsafe.source.tables import Tables
 DataSource = str | Path | Mapping[str, Any]
 
 
-def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:
-    """The canonical tables of a data source, or a `DataError` with every problem of its layout.
+@dataclass(frozen=True)
+class Source:
+    """A data source whose layout has been looked at, and the engine that reads it, which the context closes."""
 
-    `reader` is the config's; without one, a source is read as what it looks like.
+    engine: Engine
+    #: The canonical tables, or a `DataError` with what only reading them shows.
+    tables: Callable[[], Tables]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.engine.close()
+
+
+def open_source(data: DataSource, options: EngineOptions | None = None, reader: str | None = None) -> Source:
+    """Open a data source, or raise a `DataError` with every problem that can be seen without counting.
+
+    These are files, columns and types. `reader` is the config's; without one, a source is read as what it looks like.
     """
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(open_engine(options))
+        source = Source(engine, _checked(data, engine, reader))
+        stack.pop_all()
+    return source
+
+
+def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:
+    """The canonical tables of a data source, or a `DataError` with every problem of its layout."""
+    return _checked(data, engine, reader)()
+
+
+def _checked(data: DataSource, engine: Engine, reader: str | None) -> Callable[[], Tables]:
+    """Look at a source's layout, and return what makes the tables."""
     if cef.is_cef(data, reader):
-        return cef.load(data, engine)
-    raw = _layouts(data, engine)
+        return partial(cef.load, read_files(data, engine), engine)
+    return partial(_canonical, _layouts(data, engine), engine)
+
+
+def _canonical(raw: Mapping[str, Table], engine: Engine) -> Tables:
+    """Tables as they stand in the source, with the layout's names and types."""
     tables = {}
     for layout in LAYOUTS:
         table = canonical(raw[layout.name], layout)
@@ -39,15 +76,6 @@ def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:
         tables[layout.name] = engine.stored(table, KEY) if is_text else table
     unknown = {layout.name: len(set(raw[layout.name].columns) - set(layout.names)) for layout in LAYOUTS}
     return Tables(**tables, extra={name: number for name, number in unknown.items() if number})
-
-
-def check_readable(data: DataSource, options: EngineOptions | None = None, reader: str | None = None) -> None:
-    """Every problem of a data source's layout that can be seen without counting: files, columns, types."""
-    with open_engine(options) as engine:
-        if cef.is_cef(data, reader):
-            cef.check(data, engine)
-        else:
-            _layouts(data, engine)
 
 
 def _layouts(data: DataSource, engine: Engine) -> dict[str, Table]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from functools import reduce
+from operator import mul
 from typing import Literal
 
-import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 Severity = Literal["error", "warning", "note"]
@@ -23,9 +23,8 @@ Weight = Callable[[Table], IntegerValue]
 class Rule:
     """A rule over the rows of a base table (persons, units, geo, or households: one row for each MAFID).
 
-    `breaks` is true for an offending row; `weight` says how many rows of `table` it stands for (default one). A rule
-    `by_value` looks at nothing but the value of its column, and is decided once for each value there is. `quickly` is
-    another way to the number of offenders, for engines that count values faster than they filter rows.
+    `breaks` is true for an offending row; `weight` says how many rows of `table` it stands for (default one). `quickly`
+    is another way to the number of offenders, for engines that count values faster than they filter rows.
     """
 
     name: str
@@ -34,7 +33,6 @@ class Rule:
     column: str
     breaks: Condition
     weight: Weight | None = None
-    by_value: bool = False
     quickly: Weight | None = None
 
     def count(self, base: Table, times: str | None = None) -> IntegerValue:
@@ -46,10 +44,7 @@ class Rule:
         weights += [base[times]] if times else []
         if not weights:
             return base.count(where=broken).cast("int64")
-        amount = (
-            broken.fill_null(False).ifelse(prod(weights, start=ibis.literal(1, "int64")), 0).cast("int64")
-        )
-        return amount.sum().fill_null(0).cast("int64")
+        return reduce(mul, weights).sum(where=broken).fill_null(0).cast("int64")
 
     def offenders(self, base: Table) -> Table:
         """The keys of the offending rows."""
@@ -84,11 +79,5 @@ def counts_of(base: Table, rules: Sequence[Rule], times: str | None = None) -> T
     rows = base.count() if times is None else base[times].sum().fill_null(0)
     return base.aggregate(
         n=rows.cast("int64"),
-        **{f"r{i}": rule.count(base, times) for i, rule in enumerate(rules) if not rule.by_value},
+        **{f"r{i}": rule.count(base, times) for i, rule in enumerate(rules)},
     )
-
-
-def count_by_value(base: Table, rule: Rule) -> Table:
-    """One row with the number of offenders of a rule that is decided by the value of its column."""
-    values = base.group_by(rule.column).agg(n=base.count().cast("int64"))
-    return rule.count(values, times="n").name("rows").as_table()
