@@ -16,7 +16,7 @@ from phsafe.tabulation.run import Part
 from phsafe.validation import households as module
 from phsafe.validation.households import FIELDS, UNIT_FACTS, household_rules, households, members_of
 from phsafe.validation.packing import LIMIT
-from phsafe.validation.rules import counts_of
+from phsafe.validation.rules import counts_of, named
 from phsafe.validation.run import HouseholdRules
 
 PLAN = Plan(Config.load("examples/us.json"))
@@ -73,7 +73,7 @@ def both(engine, data):
         engine.materialized(repeated(tables.geo, engine)) as geo,
     ):
         base = households(tables, units, geo, members_of(tables.persons))
-        plain = engine.fetch(counts_of(base, household_rules())).to_pylist()[0]
+        plain = engine.fetch(counts_of(base, named(household_rules()))).to_pylist()[0]
         rules = HouseholdRules()
         with (
             engine.materialized(matched(tables, PLAN, units, geo, rules)) as both_rows,

@@ -55,6 +55,11 @@ class Plan:
         return tuple(dict.fromkeys(self.universe(t) for t in self.person_tabulations))
 
     @cached_property
+    def universe_columns(self) -> tuple[str, ...]:
+        """What universes look at."""
+        return tuple(sorted({column for universe in self.universes for column, _ in universe.persons.terms}))
+
+    @cached_property
     def anybody(self) -> Where:
         """What everybody in any universe passes."""
         return _common(self.universes)

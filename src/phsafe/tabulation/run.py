@@ -23,6 +23,7 @@ from phsafe.config import Config
 from phsafe.engine import Engine
 from phsafe.grid import Counts
 from phsafe.progress import Progress, silent
+from phsafe.schema import KEY, PERSONS
 from phsafe.source.tables import Tables
 from phsafe.spec import Tabulation
 from phsafe.tabulation import cells, people, truncation
@@ -143,6 +144,8 @@ class _Counting:
 
     def __init__(self, tables: Tables, plan: Plan, engine: Engine, *, truncate: bool) -> None:
         self._tables, self._plan, self._engine, self._truncate = tables, plan, engine, truncate
+        # The order of 2020 looks at whole records; without truncation it is enough to know who is in a universe.
+        self._columns = PERSONS.names if truncate else (KEY, *plan.universe_columns)
         self._sums: dict[str, Sum] = {}
         self._once = Once()
 
@@ -171,7 +174,7 @@ class _Counting:
                 numerous = keep(once(truncation.larger, sizes, homes, plan))
             shared.close()  # The largest tables of a part: from here on, households are enough.
             self._add("joined", engine.fetch(once(people.joined, tables.persons, homes, plan)))
-            persons = keep(once(truncation.persons_of, numerous, tables.persons))
+            persons = keep(once(truncation.persons_of, numerous, tables.persons, self._columns))
             crowded = keep(once(truncation.crowded, persons, homes, plan, self._engine))
             members = keep(once(truncation.members, persons, crowded))
             oversized = keep(once(truncation.oversized, members, plan))

@@ -8,6 +8,8 @@ may be above one, *oversized* ones are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ibis
 from ibis.expr.types import StringValue, Table
 
@@ -39,9 +41,9 @@ def larger(sizes: Table, households: Table, plan: Plan) -> Table:
     return keys.semi_join(households, "MAFID")
 
 
-def persons_of(numerous_keys: Table, persons: Table) -> Table:
+def persons_of(numerous_keys: Table, persons: Table, columns: Sequence[str]) -> Table:
     """The persons of some MAFIDs."""
-    return persons.select(*PERSONS.names).semi_join(numerous_keys, "MAFID")
+    return persons.select(*columns).semi_join(numerous_keys, "MAFID")
 
 
 def crowded(persons: Table, households: Table, plan: Plan, engine: Engine) -> Table:

@@ -5,12 +5,14 @@ A rule can count its offenders and, for those who may see them, name their keys;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 from typing import Literal
 
+import ibis
+from ibis import _
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 Severity = Literal["error", "warning", "note"]
@@ -71,13 +73,29 @@ class Finding:
         }  # fmt: skip
 
 
-def counts_of(base: Table, rules: Sequence[Rule], times: str | None = None) -> Table:
-    """One row with the number of offenders of each rule, r0, r1, …, in one pass; and the number of rows, n.
+def named(rules: Iterable[Rule]) -> dict[str, Rule]:
+    """Rules by the names of their counts: r0, r1, …."""
+    return {f"r{i}": rule for i, rule in enumerate(rules)}
+
+
+def counts_of(base: Table, rules: Mapping[str, Rule], times: str | None = None) -> Table:
+    """One row with the number of offenders of each rule, in one pass; and the number of rows, n.
 
     A row of the base stands for as many as its column `times` says, if one is named.
     """
     rows = base.count() if times is None else base[times].sum().fill_null(0)
     return base.aggregate(
-        n=rows.cast("int64"),
-        **{f"r{i}": rule.count(base, times) for i, rule in enumerate(rules)},
+        n=rows.cast("int64"), **{name: rule.count(base, times) for name, rule in rules.items()}
     )
+
+
+def offenders_of(base: Table, rules: Mapping[str, Rule]) -> Table:
+    """The number of offenders (n) of each rule, a row for each, found by filters.
+
+    Files say between which values their pieces lie, so engines pass over pieces where no row can break a rule.
+    """
+    found = [
+        base.filter(rule.breaks(base)).aggregate(rule=ibis.literal(name), n=_.count().cast("int64"))
+        for name, rule in rules.items()
+    ]
+    return ibis.union(*found, distinct=False)

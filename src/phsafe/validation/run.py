@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ from phsafe.validation.households import (
     persons_in,
     unpacked,
 )
-from phsafe.validation.rules import Finding, Rule, counts_of
+from phsafe.validation.rules import Finding, Rule, counts_of, named, offenders_of
 
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
 UNCLASSIFIED = "every record of the universe fits a cell"
@@ -97,8 +97,8 @@ def validate_and_tabulate(
     rows: dict[str, int] = {}
     for i, (layout, table) in enumerate(tables):
         progress(f"checking {layout.name}", i * 0.1)
-        rules = column_rules(layout, table)
-        counted = engine.fetch(counts_of(table, rules)).to_pylist()[0]
+        rules = named(column_rules(layout, table))
+        counted = _counted(engine, table, rules)
         rows[layout.name] = counted["n"]
         findings += _broken(rules, counted)
     across = HouseholdRules()
@@ -115,11 +115,19 @@ def validate_and_tabulate(
     return Report(tuple(findings), rows, len(tabulated.plan.tabulations)), tabulated
 
 
-def _broken(rules: Sequence[Rule], counted: Mapping[str, int]) -> list[Finding]:
+def _counted(engine: Engine, table: Table, rules: Mapping[str, Rule]) -> dict[str, int]:
+    """How many rows break each rule on columns; and the number of rows, n."""
+    quick = {name: rule for name, rule in rules.items() if rule.quickly is not None}
+    others = {name: rule for name, rule in rules.items() if rule.quickly is None}
+    found: dict[str, int] = engine.fetch(counts_of(table, quick)).to_pylist()[0]
+    return found | {row["rule"]: row["n"] for row in engine.fetch(offenders_of(table, others)).to_pylist()}
+
+
+def _broken(rules: Mapping[str, Rule], counted: Mapping[str, int]) -> list[Finding]:
     return [
-        Finding(rule.severity, rule.name, rule.table, rule.column, counted[f"r{i}"])
-        for i, rule in enumerate(rules)
-        if counted[f"r{i}"]
+        Finding(rule.severity, rule.name, rule.table, rule.column, counted[name])
+        for name, rule in rules.items()
+        if counted[name]
     ]
 
 
@@ -127,7 +135,7 @@ class HouseholdRules:
     """The rules across tables: compositions are counted part by part, and the rules decided once for each of them."""
 
     def __init__(self) -> None:
-        self.rules = household_rules()
+        self.rules = named(household_rules())
         self._once, self._composed = Once(), Sum("n")
         self._giants: list[dict[str, int]] = []
 
