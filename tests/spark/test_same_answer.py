@@ -21,7 +21,7 @@ from phsafe.schema import GEO, PERSONS
 from phsafe.source import load
 from phsafe.source.canonical import canonical
 from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.tabulation.coding import Coding
+from phsafe.tabulation.coding import Coding, looked_up
 from phsafe.tabulation.truncation import order_key
 from phsafe.validation.columns import column_rules
 
@@ -142,6 +142,18 @@ def test_classes_of_texts_and_numbers(duck, spark):
     for condition in (where(A=["03", "3"]), where(A=["é", ""]), where(N=[1, 2]), where(N=[5, 2**31 - 1])):
         codes = np.array([row["code"] for row in found[0]])
         assert coding.mask(codes, condition).tolist() == [condition.allows(row) for row in found[0]]
+
+
+@pytest.mark.parametrize("codes", [["3", "03"], ["", "é"], ["3,", "3"], ["\\", "'", "3\n", "."]], ids=ascii)
+def test_numbers_of_texts(duck, spark, codes):
+    numbers = {code: i for i, code in enumerate(codes, start=5)}
+    texts = [*TEXTS, *codes, ",", "3,03"]
+    found = both(
+        duck, spark, keyed(texts, pa.string()),
+        lambda t: t.select("i", number=looked_up(t.x, numbers)).order_by("i"),
+    )  # fmt: skip
+    assert found[0] == found[1]
+    assert [row["number"] for row in found[0]] == [numbers.get(text) for text in texts]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 6])

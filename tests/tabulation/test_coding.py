@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from phsafe.conditions import where
 from phsafe.engine import EngineOptions, open_engine
-from phsafe.tabulation.coding import Coding, among
+from phsafe.tabulation.coding import Coding, among, looked_up
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +93,25 @@ def test_a_number_is_among_some_codes(engine, codes):
     assert found["inside"].to_pylist() == [
         None if row["QAGE"] is None else row["QAGE"] in codes for row in ROWS
     ]
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ["01", "1"],
+        ["a,b", "a"],
+        [","],
+        [""],
+        ["", "x"],
+        ["x", ""],
+        ["'", "\\", "\n", "|", ".", "\\,"],
+        ["NULL"],
+    ],
+    ids=repr,
+)
+def test_a_text_s_number(engine, codes):
+    texts = [*codes, *",".join(codes).split(","), "null", " ", None]
+    table = engine.read_arrow(pl.DataFrame({"i": range(len(texts)), "text": texts}).to_arrow())
+    numbers = {code: 7 * i for i, code in enumerate(codes)}
+    found = engine.fetch(table.select("i", number=looked_up(table.text, numbers)).order_by("i"))
+    assert found["number"].to_pylist() == [numbers.get(text) for text in texts]

@@ -14,13 +14,14 @@ from math import prod
 
 import ibis
 import numpy as np
-from ibis.expr.types import BooleanValue, Column, IntegerValue, Table, Value
+from ibis.expr.types import ArrayValue, BooleanValue, Column, IntegerValue, Table, Value
 from numpy.typing import NDArray
 
 from phsafe.conditions import Code, Where
 
 #: More runs of numbers than this are a list again.
 MOST_RUNS = 4
+SEPARATOR = ","
 
 
 def _array_position(codes: list[str], code: str) -> int:  # type: ignore[empty-body]
@@ -45,9 +46,15 @@ def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
 
     DuckDB looks a text up once for each entry of a Parquet dictionary, not for each row.
     """
-    # One literal, not a node for each code: expressions are taken apart and written node by node.
-    position = position_of(ibis.literal([str(code) for code in numbers], "array<string>"), column)
-    return element_at(ibis.literal(list(numbers.values()), "array<int64>"), position)
+    position = position_of(list_of([str(code) for code in numbers]), column)
+    return element_at(list_of([str(number) for number in numbers.values()]).cast("array<int64>"), position)
+
+
+def list_of(texts: Sequence[str]) -> ArrayValue:
+    """A constant list, as one text that engines split when they plan a query: Ibis writes lists element by element."""
+    if not texts or any(SEPARATOR in text for text in texts):
+        return ibis.literal(list(texts), "array<string>")
+    return ibis.literal(SEPARATOR.join(texts)).split(SEPARATOR)
 
 
 def among(column: Column, codes: Collection[Code]) -> BooleanValue:

@@ -19,7 +19,7 @@ from phsafe.levels import digits
 from phsafe.schema import HOUSING_UNIT
 from phsafe.source.tables import Tables
 from phsafe.tabulation.cells import region_radices, regions
-from phsafe.tabulation.coding import position_of
+from phsafe.tabulation.coding import list_of, position_of
 from phsafe.tabulation.plan import Plan
 
 
@@ -99,7 +99,7 @@ def _size(plan: Plan) -> int:
 
 def _region(geo: Table, plan: Plan) -> tuple[IntegerValue, IntegerValue]:
     """The region's packed digits, and the state's number in the state filter (0 or null outside)."""
-    state = position_of(ibis.literal(list(plan.config.states), "array<string>"), geo.TABBLKST)
+    state = position_of(list_of(plan.config.states), geo.TABBLKST)
     total, stride = state.cast("int64"), 1 + len(plan.config.states)
     for column, radix in region_radices(plan)[1:]:
         # A text that is not digits gets the one number that no region has, so it only leaves that geography.

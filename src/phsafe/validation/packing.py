@@ -14,7 +14,7 @@ import ibis
 from ibis.expr.types import IntegerColumn, IntegerValue, Table, Value
 
 from phsafe.schema import Column
-from phsafe.tabulation.coding import Classes, among, code_at
+from phsafe.tabulation.coding import Classes, among, code_at, list_of
 
 #: A count has 12 bits, so that five fit in a word with a sign.
 FIELD_BITS = 12
@@ -48,7 +48,7 @@ class Facts:
             if column.is_integer:
                 found[column.name] = (digit + _below(column)).nullif(_below(column))
             else:
-                found[column.name] = code_at(ibis.literal(list(column.codes), "array<string>"), digit)
+                found[column.name] = code_at(list_of([str(code) for code in column.codes]), digit)
         return found
 
 
