@@ -43,9 +43,9 @@ def rewritten(data, to, rows_per_piece, *, shuffled):
     return to
 
 
-def parts_of(folder):
+def parts_of(folder, threads=1):
     with open_engine() as engine:
-        return engine._parts([table for _, table in load(folder, engine)])
+        return engine._parts([table for _, table in load(folder, engine)], threads)[0]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -82,15 +82,36 @@ def test_an_error_in_one_part_ends_the_run(data, tmp_path, monkeypatch):
 
     with open_engine(EngineOptions(threads=2)) as engine:
         tables = [table for _, table in load(folder, engine)]
-        parts = len(engine._parts(tables))
+        parts, small = engine._parts(tables, 2)
+        assert small
         with pytest.raises(RuntimeError, match="mine"):
             engine.each_part(tables, work, lambda done: None)
-        assert len(calls) < parts
+        assert len(calls) < len(parts)
         # The engine is as it was: all rows, all threads.
         assert engine.fetch(tables[0].count().name("n").as_table())["n"][0].as_py() > 3_000
         assert engine._execute("SELECT current_setting('threads')").fetchone() == (2,)
     assert calls[0] is threading.main_thread()
     assert len(set(calls)) > 1
+
+
+def test_queries_are_written_over_nothing_before_parts_are_counted_side_by_side(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(ranges, "SORTED_ROWS", 5_000)
+    folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
+    seen = []
+    with open_engine(EngineOptions(threads=2)) as engine:
+        persons, *others = [table for _, table in load(folder, engine)]
+        number = persons.count().name("n").as_table()
+        engine.each_part(
+            [persons, *others],
+            lambda engine: seen.append(engine.fetch(number)["n"][0].as_py()),
+            lambda done: None,
+        )
+        all_of_them = engine.fetch(number)["n"][0].as_py()
+    first, *parts = seen
+    assert first == 0
+    assert sum(parts) == all_of_them
+    assert len(parts) > 1
+    assert max(parts) < 2 * min(parts)
 
 
 def test_frames_are_one_part(data):
@@ -114,6 +135,19 @@ def test_files_that_are_sorted_are_told_from_others(monkeypatch):
     assert sorted_cuts([in_order, in_order]) == [10 * i for i in range(1, 20)]
     assert sorted_cuts([in_order, [group(1000, 0, 199)]]) is None
     assert sorted_cuts([[group(5, 0, 1)], [group(5, 0, 1)]]) == []
+    assert sorted_cuts([[group(0, 0, 0)], []]) == []
+
+
+def test_every_thread_gets_as_many_parts_of_one_size(monkeypatch):
+    monkeypatch.setattr(ranges, "SORTED_ROWS", 100)
+    in_order = [group(10, 10 * i, 10 * i + 9) for i in range(12)]
+    assert sorted_cuts([in_order], threads=1) == [60]
+    assert sorted_cuts([in_order], threads=2) == [60]
+    assert sorted_cuts([in_order], threads=3) == [40, 80]
+    assert sorted_cuts([in_order[:10]], threads=3) == []
+    # Behind a large piece, small ones are not cut one by one to catch up.
+    large = [group(100, 0, 9), *(group(1, 10 * i, 10 * i + 9) for i in range(1, 100))]
+    assert sorted_cuts([large], threads=4) == [10, 510]
 
 
 def test_keys_that_files_do_not_tell_are_not_cut(tmp_path):

@@ -1,5 +1,7 @@
 import json
+import random
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -45,3 +47,24 @@ def test_a_kind_is_taken_apart_without_regard_to_other_rows(us, columns):
     for i, (person, unit, region) in enumerate(parts):
         alone = Rows.of(plan, plan.persons, kinds[i])
         assert (alone.person[0], alone.unit[0], alone.region[0]) == (person, unit, region)
+
+
+def test_rows_that_a_tabulation_can_not_tell_apart_are_counted_together(us):
+    plan = plan_with(us)
+    numbers = random.Random(1)
+    size = regions(plan) * plan.units.size * plan.persons.size
+    kinds = [numbers.randrange(size) for _ in range(20_000)]
+    rows = Rows.of(
+        plan, plan.persons, pl.DataFrame({"kind": kinds}).with_columns(n=1 + pl.int_range(pl.len()) % 5)
+    )
+    for tabulation in plan.person_tabulations:
+        fewer = rows.seen_by(plan, tabulation)
+        assert fewer.n.sum() == rows.n.sum()
+        (before, cells), (after, fewer_cells) = rows.in_cells(tabulation), fewer.in_cells(tabulation)
+        assert np.bincount(cells, before.n).tolist() == np.bincount(fewer_cells, after.n).tolist()
+        for level in plan.config.levels_of(tabulation):
+            counted = [
+                np.bincount(part.iteration_index(plan, tabulation, level) + 1, part.n).tolist()
+                for part in (before, after)
+            ]
+            assert counted[0] == counted[1]

@@ -48,6 +48,13 @@ def test_a_code_decides_every_condition(engine):
         assert coding.mask(codes, condition).tolist() == [condition.allows(row) for row in ROWS]
 
 
+@pytest.mark.parametrize("kept", [[0], [1], [2, 3], [0, 1, 2, 3], [4], []], ids=str)
+def test_a_coarser_code_can_be_told_from_a_finer_one(engine, kept):
+    finer, coarser = Coding.of(CONDITIONS), Coding.of(CONDITIONS[i] for i in kept)
+    found = finer.coarsened(coded(engine, finer, ROWS), coarser)
+    assert found.tolist() == coded(engine, coarser, ROWS).tolist()
+
+
 def test_no_more_classes_than_conditions_can_tell_apart():
     coding = Coding.of([where(QAGE=range(18)), where(QAGE=range(18, 116)), where(QAGE=range(0, 116))])
     assert coding.size == 3

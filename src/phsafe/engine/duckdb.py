@@ -20,7 +20,7 @@ from phsafe.engine.duckdb_errors import in_words, was_interrupted
 from phsafe.engine.duckdb_parts import side_by_side
 from phsafe.engine.duckdb_views import View, literal_path, quoted, text_view
 from phsafe.engine.options import Engine, EngineOptions, Location, Storage
-from phsafe.engine.ranges import WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
+from phsafe.engine.ranges import NOTHING, WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
 from phsafe.errors import PHSafeError
 from phsafe.scratch import temporary_folder
 
@@ -130,43 +130,53 @@ class DuckDB:
     def each_part(
         self, tables: Sequence[Table], work: Callable[[Engine], None], progress: Callable[[float], None]
     ) -> None:
-        """See `Engine`. Many small parts are counted side by side, each by one thread."""
-        parts = self._parts(tables)
+        """See `Engine`. Small parts are counted side by side, each by one thread; large ones in turn, by all."""
         threads: int = self._connection.execute("SELECT current_setting('threads')").fetchone()[0]
-        many = threads > 1 and len(parts) > 4 * threads
-        # The first part is counted alone: its queries, once written, are the others'.
-        with self.within(parts[0]):
-            work(self)
-        progress(1 / len(parts))
-        if not many:
-            for i, keys in enumerate(parts[1:], start=2):
-                with self.within(keys):
-                    work(self)
-                progress(i / len(parts))
+        parts, small = self._parts(tables, threads)
+        if small:
+            # Once written, a query is every part's: so the first call is over nothing, and the threads begin together.
+            with self.within(NOTHING):
+                work(self)
+            self._side_by_side(parts, threads, work, progress)
             return
-        others = [self._other() for _ in range(threads)]
+        for i, keys in enumerate(parts, start=1):
+            with self.within(keys):
+                work(self)
+            progress(i / len(parts))
+
+    def _side_by_side(
+        self,
+        parts: Sequence[KeyRange],
+        threads: int,
+        work: Callable[[Engine], None],
+        progress: Callable[[float], None],
+    ) -> None:
+        others = [self._other() for _ in range(min(threads, len(parts)))]
         self._execute("SET threads TO 1")
         try:
-            side_by_side(others, parts[1:], work, progress)
+            side_by_side(others, parts, work, progress)
         finally:
             self._execute(f"SET threads TO {threads}")
             for other in others:
                 other._connection.close()
 
-    def _parts(self, tables: Sequence[Table]) -> list[KeyRange]:
-        """Parquet files say between which keys their pieces lie; a sample says it of unsorted ones."""
+    def _parts(self, tables: Sequence[Table], threads: int) -> tuple[list[KeyRange], bool]:
+        """The parts of some tables, and whether they are small.
+
+        Parquet files say between which keys their pieces lie; a sample says it of unsorted ones.
+        """
         views = {id(table): self._view_of(table) for table in tables}
         pieces = {view: view.groups for view in views.values() if view and view.groups is not None}
         if len(pieces) < len(tables):
-            return [WHOLE]
+            return [WHOLE], False
         groups = list(pieces.values())
-        cuts = sorted_cuts(groups)
-        if cuts is None and (parts := unsorted_parts(groups)) > 1:
-            largest = max(pieces, key=lambda view: view.rows)
-            shares = [i / parts for i in range(1, parts)]
-            [(found,)] = self._execute(largest.sampled_quantiles(shares)).fetchall()
-            cuts = [key for key in found or () if key is not None]
-        return ranges_between(cuts or [])
+        cuts = sorted_cuts(groups, threads)
+        if cuts is not None:
+            return ranges_between(cuts), len(cuts) > 0
+        shares = [i / parts for parts in [unsorted_parts(groups)] for i in range(1, parts)]
+        largest = max(pieces, key=lambda view: view.rows)
+        [(found,)] = self._execute(largest.sampled_quantiles(shares)).fetchall() if shares else [([],)]
+        return ranges_between([key for key in found or () if key is not None]), False
 
     def _view_of(self, table: Table) -> View | None:
         """The view that a table reads, or None if it reads something else."""

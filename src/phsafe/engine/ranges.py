@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-#: Rows of all tables in a part, if the files are sorted so that a part is read by itself: small tables are fast.
+#: Rows of all tables in a part at most, if files are sorted so that a part is read by itself: small tables are fast.
 SORTED_ROWS = 3_300_000
 #: The same where every part means reading all files again: as few parts as memory allows.
 UNSORTED_ROWS = 200_000_000
@@ -33,6 +33,7 @@ class KeyRange:
 
 
 WHOLE = KeyRange()
+NOTHING = KeyRange(0, 0)
 
 
 @dataclass(frozen=True)
@@ -60,20 +61,25 @@ def row_groups(paths: Sequence[Path], key: str) -> list[RowGroup] | None:
     return groups
 
 
-def sorted_cuts(tables: Sequence[Sequence[RowGroup]]) -> list[int] | None:
-    """Where to cut tables whose files are sorted by key, or None if they are not."""
+def sorted_cuts(tables: Sequence[Sequence[RowGroup]], threads: int = 1) -> list[int] | None:
+    """Where to cut tables whose files are sorted by key, or None if they are not.
+
+    Parts are of one size, as nearly as the pieces allow, and as many for each thread.
+    """
     everything = [group for table in tables for group in table]
     total = sum(group.rows for group in everything)
-    # The table with the most pieces can be cut most evenly; each piece stands for its share of all rows.
+    parts = -(-total // SORTED_ROWS)
+    parts = -(-parts // threads) * threads if parts > 1 else 1
+    # The table with the most pieces can be cut most evenly.
     most = max(len(table) for table in tables)
     finest = sorted(next(t for t in tables if len(t) == most), key=lambda group: group.low)
-    share = total / max(1, sum(group.rows for group in finest))
-    cuts, rows = [], 0.0
+    size = max(1, sum(group.rows for group in finest)) / parts
+    cuts, rows, full = [], 0, 0
     for group in finest:
-        if rows >= SORTED_ROWS:
+        if int(rows / size) > full:
+            full = int(rows / size)
             cuts.append(group.low)
-            rows = 0.0
-        rows += group.rows * share
+        rows += group.rows
     read = sum(g.rows for part in ranges_between(cuts) for g in everything if part.overlaps(g.low, g.high))
     return cuts if read <= READ_TWICE * total else None
 

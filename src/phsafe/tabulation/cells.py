@@ -8,9 +8,10 @@ at most (claims C1.2 and C3 of docs/privacy.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -26,6 +27,7 @@ Vector = NDArray[np.int64]
 #: Codes and regions, of 32 or 64 bits.
 Numbers = NDArray[np.signedinteger]
 NOWHERE = -1
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,31 @@ class Rows:
     @classmethod
     def of(cls, plan: Plan, persons: Coding, counted: pl.DataFrame) -> Rows:
         """The rows of a frame with kind and n."""
-        place, person = np.divmod(counted["kind"].to_numpy(), persons.size)
-        region, unit = np.divmod(place, plan.units.size)
+        return cls._unpacked(plan, plan.units, persons, counted["kind"].to_numpy(), counted["n"].to_numpy())
+
+    @classmethod
+    def _unpacked(cls, plan: Plan, units: Coding, persons: Coding, kind: Vector, n: Vector) -> Rows:
+        place, person = np.divmod(kind, persons.size)
+        region, unit = np.divmod(place, units.size)
         return cls(
-            plan.units,
-            _narrow(unit, plan.units.size),
+            units,
+            _narrow(unit, units.size),
             _narrow(region, regions(plan)),
-            counted["n"].to_numpy(),
+            n,
             persons,
             _narrow(person, persons.size),
         )
+
+    def seen_by(self, plan: Plan, tabulation: Tabulation) -> Rows:
+        """The same rows, those taken together that a tabulation can't tell apart: a hundredth is left."""
+        units, persons = plan.units_for(tabulation), plan.persons_for(tabulation)
+        unit = _by_code(self.units, self.unit, lambda codes: self.units.coarsened(codes, units))
+        person = _by_code(self.persons, self.person, lambda codes: self.persons.coarsened(codes, persons))
+        # No larger than the kinds that they were made from.
+        kinds, index = _distinct((self.region.astype(np.int64) * units.size + unit) * persons.size + person)
+        n = np.zeros(len(kinds), dtype=np.int64)
+        np.add.at(n, index, self.n)
+        return self._unpacked(plan, units, persons, kinds, n)
 
     def of_universe(self, tabulation: Tabulation) -> Rows:
         """The rows that pass both filters of a tabulation."""
@@ -142,7 +159,7 @@ def count(
     plan: Plan, tabulation: Tabulation, levels: Iterable[Level], rows: Iterable[Rows]
 ) -> dict[str, Vector]:
     """The counts of a tabulation at some levels, by level key, each in the order of `phsafe.grid.level_rows`."""
-    placed = [part.in_cells(tabulation) for part in rows]
+    placed = [part.seen_by(plan, tabulation).in_cells(tabulation) for part in rows]
     return {level.key: _count(plan, tabulation, level, placed) for level in levels}
 
 
@@ -159,8 +176,9 @@ def _count(plan: Plan, tabulation: Tabulation, level: Level, placed: Iterable[tu
     return counts
 
 
-def unclassified(tabulation: Tabulation, rows: Rows) -> int:
+def unclassified(plan: Plan, tabulation: Tabulation, rows: Rows) -> int:
     """How many rows of a universe fit none of its cells."""
+    rows = rows.seen_by(plan, tabulation)
     return int(rows.of_universe(tabulation).n.sum() - rows.in_cells(tabulation)[0].n.sum())
 
 
@@ -170,7 +188,12 @@ def _narrow(numbers: Vector, size: int) -> Numbers:
 
 
 def _mask(coding: Coding, codes: Numbers, condition: Where) -> NDArray[np.bool_]:
-    """Whether each code passes a condition: decided once for each code there is, if those are fewer than the rows."""
+    """Whether each code passes a condition."""
+    return _by_code(coding, codes, lambda codes: coding.mask(codes, condition))
+
+
+def _by_code(coding: Coding, codes: Numbers, decide: Callable[[Vector], NDArray[T]]) -> NDArray[T]:
+    """What is decided for each code: once for each code there is, if those are fewer than the rows."""
     if coding.size < len(codes):
-        return coding.mask(np.arange(coding.size, dtype=np.int64), condition)[codes]
-    return coding.mask(codes.astype(np.int64), condition)
+        return decide(np.arange(coding.size, dtype=np.int64))[codes]
+    return decide(codes.astype(np.int64))

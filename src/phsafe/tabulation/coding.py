@@ -171,10 +171,30 @@ class Coding:
         """Whether each packed code passes a condition on columns of this coding."""
         passes = np.ones(len(codes), dtype=bool)
         for column, allowed in condition.terms:
-            classes = next(c for c in self.classes if c.column == column)
-            digit = codes // self._strides[column] % classes.size
-            passes &= classes.allowed(allowed)[digit]
+            passes &= self._of(column).allowed(allowed)[self._digit(codes, column)]
         return passes
+
+    def coarsened(self, codes: NDArray[np.int64], coarser: Coding) -> NDArray[np.int64]:
+        """Packed codes as a coding has them that is made of a part of the conditions.
+
+        >>> one, both = where(QAGE=range(18)), [where(QAGE=range(18)), where(QAGE=range(20), RELSHIP="30")]
+        >>> Coding.of(both).coarsened(np.arange(6), Coding.of([one])).tolist()
+        [0, 1, 0, 0, 1, 0]
+        """
+        total = np.zeros(len(codes), dtype=np.int64)
+        for classes in coarser.classes:
+            mine = self._of(classes.column)
+            numbers = sum(i * mine.allowed(members) for i, members in enumerate(classes.members, 1))
+            total += (
+                np.asarray(numbers)[self._digit(codes, classes.column)] * coarser._strides[classes.column]
+            )
+        return total
+
+    def _of(self, column: str) -> Classes:
+        return next(classes for classes in self.classes if classes.column == column)
+
+    def _digit(self, codes: NDArray[np.int64], column: str) -> NDArray[np.int64]:
+        return codes // self._strides[column] % self._of(column).size
 
     def part(self, condition: Where) -> Where:
         """The terms of a condition that this coding's columns decide."""

@@ -75,12 +75,20 @@ class Plan:
     @cached_property
     def persons(self) -> Coding:
         """Persons' codes as far as any tabulation looks at them."""
-        return Coding.of(c for t in self.person_tabulations for c in self._person_conditions(t))
+        return self.persons_for(*self.tabulations)
 
     @cached_property
     def units(self) -> Coding:
         """Units' codes as far as any tabulation looks at them."""
-        return Coding.of(c for t in self.tabulations for c in self._unit_conditions(t))
+        return self.units_for(*self.tabulations)
+
+    def persons_for(self, *tabulations: Tabulation) -> Coding:
+        """Persons' codes as far as some tabulations look at them; those of units don't."""
+        return Coding.of(c for t in tabulations for c in self._person_conditions(t))
+
+    def units_for(self, *tabulations: Tabulation) -> Coding:
+        """Units' codes as far as some tabulations look at them."""
+        return Coding.of(c for t in tabulations for c in self._unit_conditions(t))
 
     def iterations(self, tabulation: Tabulation) -> tuple[Iteration, ...]:
         """The iterations that a tabulation is published by."""
@@ -96,7 +104,8 @@ class Plan:
         return [self.iteration_condition(tabulation, i) for i in self.iterations(tabulation)]
 
     def _person_conditions(self, tabulation: Tabulation) -> Iterable[Where]:
-        assert tabulation.persons is not None
+        if tabulation.persons is None:
+            return
         yield tabulation.persons
         for condition in (*tabulation.cells.values(), *self._iteration_conditions(tabulation)):
             yield _terms_of(condition, PERSONS.names)

@@ -64,7 +64,7 @@ class Tabulated:
 
     def unclassified(self) -> dict[str, int]:
         """For each tabulation, how many rows of its universe fit none of its cells."""
-        return {t.name: cells.unclassified(t, self._all(t)) for t in self.plan.tabulations}
+        return {t.name: cells.unclassified(self.plan, t, self._all(t)) for t in self.plan.tabulations}
 
     def beyond_threshold(self) -> dict[str, tuple[int, int]]:
         """For each person tabulation, how many persons its universe has and how many are beyond the threshold."""
