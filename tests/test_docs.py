@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from pathlib import Path
 
@@ -51,6 +52,24 @@ def test_privacy_tells_what_the_2020_noise_costs():
     assert rows("privacy.md", "United States") == expected
     total = expected[-2]
     assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.488, 1.257, 1.954, 2.515]
+
+
+def test_every_name_of_ours_is_there():
+    named = {
+        name
+        for page in (*DOCS.rglob("*.md"), *ROOT.glob("*.md"))
+        for name in re.findall(r"`(phsafe(?:\.\w+)+)", page.read_text(encoding="utf-8"))
+    }
+    assert "phsafe.grid.output_frame" in named
+    assert [name for name in sorted(named) if not _is_there(name)] == []
+
+
+def _is_there(name: str) -> bool:
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def test_validation_lists_every_rule():

@@ -203,6 +203,16 @@ def test_options_that_make_no_sense(options, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_who_stops_it_while_it_opens_stops_it(monkeypatch, tmp_path):
+    def connect(**settings):
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("ibis.duckdb.connect", connect)
+    with pytest.raises(KeyboardInterrupt):
+        open_engine(EngineOptions(temp_dir=tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
 def test_too_little_memory(small, us, tmp_path):
     from phsafe import tabulate
 

@@ -10,11 +10,11 @@ import polars as pl
 
 from phsafe.config import Config
 from phsafe.counting import Settings, count
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engine import EngineOptions
 from phsafe.folder import Release
 from phsafe.progress import Progress, silent
 from phsafe.releasing import default_ledger, release_tables
-from phsafe.source import DataSource, load
+from phsafe.source import DataSource, open_source
 from phsafe.spec import Catalog
 from phsafe.tables import CENSUS_2020
 from phsafe.tabulation import tidy
@@ -39,11 +39,11 @@ def validate(
     (True, 5)
     """
     loaded = Config.load(config, catalog)
-    with open_engine(options) as engine:
+    with open_source(data, options, loaded.reader) as source:
         return validate_tables(
-            load(data, engine, loaded.reader),
+            source.tables(),
             loaded,
-            engine,
+            source.engine,
             allow_unclassified=allow_unclassified,
             progress=progress,
         )

@@ -16,7 +16,7 @@ from phsafe import exact, grid
 from phsafe.errors import PHSafeError
 from phsafe.files import table_path
 from phsafe.folder import MANIFEST, Release, hash_file, manifest_of
-from phsafe.privacy.accountant import Account, NoiseOf, noise_by_level, plan
+from phsafe.privacy.accountant import Account, noise_by_level, plan
 from phsafe.spec import Derived, Tabulation
 
 #: Variances are printed as shortest floats; both sides compute the same one, and a sum may differ in the last bit.
@@ -69,7 +69,7 @@ def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
         yield "the manifest does not hold exactly what a release's does"
 
 
-def _table_problems(release: Release, noise: NoiseOf) -> Iterator[str]:
+def _table_problems(release: Release, noise: grid.NoiseOf) -> Iterator[str]:
     for output, _ in release.config.outputs():
         if not (release.path / table_path(output)).is_file():
             continue
@@ -82,7 +82,7 @@ def _table_problems(release: Release, noise: NoiseOf) -> Iterator[str]:
 
 
 def _rows_problems(
-    release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: NoiseOf
+    release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: grid.NoiseOf
 ) -> Iterator[str]:
     file = table_path(output)
     expected = grid.output_frame(release.config, output, noise=noise)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from phsafe.config import Config
 from phsafe.levels import Level
-from phsafe.privacy.accountant import NoiseOf
 from phsafe.spec import Derived, Tabulation
 
 #: (tabulation, level key) → the counts of that measurement, in the order of `level_rows`.
 Counts = Mapping[tuple[str, str], NDArray[np.int64]]
+#: (tabulation, level key) → the distribution and variance of that measurement's noise.
+NoiseOf = Mapping[tuple[str, str], tuple[str, float]]
 
 KEYS = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL")
 

@@ -107,7 +107,7 @@ def _prepare(
         )
     reasons = Reasons()
     account = reasons.check(plan, config)
-    source = reasons.check(lambda: reading.enter_context(open_source(data, options, config.reader)))
+    source = reasons.check(reading.enter_context, open_source(data, options, config.reader))
     reasons.check(check_absent, out)
     reasons.settle()
     assert account is not None

@@ -114,7 +114,7 @@ def test_a_folder_in_a_file_s_place(folder, engine):
 
 def test_a_file_that_may_not_be_read(folder, powerless):
     (folder / "geo.csv").chmod(0)
-    code = "import sys; from phsafe.source import open_source; open_source(sys.argv[1])"
+    code = "import sys; from phsafe.source import open_source; open_source(sys.argv[1]).__enter__()"
     assert "geo.csv: can't read the file: Permission denied" in powerless(code, folder)
 
 
@@ -152,8 +152,9 @@ def test_a_source_is_open_until_its_context_ends(folder):
 def test_a_source_that_can_t_be_opened_leaves_nothing_behind(folder, tmp_path):
     (folder / "geo.csv").unlink()
     (tmp_path / "scratch").mkdir()
-    with pytest.raises(DataError):
-        open_source(folder, EngineOptions(temp_dir=tmp_path / "scratch"))
+    source = open_source(folder, EngineOptions(temp_dir=tmp_path / "scratch"))
+    with pytest.raises(DataError), source:
+        pass
     assert not list((tmp_path / "scratch").iterdir())
 
 

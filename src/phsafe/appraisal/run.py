@@ -109,7 +109,7 @@ def accuracy(
     reasons.check(check_public, data, public)
     with ExitStack() as looking:
         reader = loaded.reader if loaded else None
-        reasons.check(lambda: looking.enter_context(open_source(data, options, reader)))
+        reasons.check(looking.enter_context, open_source(data, options, reader))
     if out is not None:
         reasons.check(check_absent, Path(out))
     estimated = min(ESTIMATED, trials) if estimate_trials is None else estimate_trials

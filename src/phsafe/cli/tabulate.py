@@ -41,7 +41,7 @@ def tabulate(
         reasons = Reasons()
         loaded = reasons.check(Config.load, config)
         reader = loaded.reader if loaded else None
-        source = reasons.check(lambda: reading.enter_context(open_source(data, running, reader)))
+        source = reasons.check(reading.enter_context, open_source(data, running, reader))
         reasons.check(check_absent, out)
         reasons.settle()
         assert loaded is not None

@@ -44,7 +44,7 @@ def validate(
         reasons = Reasons()
         loaded = reasons.check(Config.load, config)
         reader = loaded.reader if loaded else None
-        source = reasons.check(lambda: reading.enter_context(open_source(data, running, reader)))
+        source = reasons.check(reading.enter_context, open_source(data, running, reader))
         reasons.settle()
         assert loaded is not None
         assert source is not None

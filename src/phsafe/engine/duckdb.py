@@ -50,6 +50,8 @@ class DuckDB:
             self._connection = self._ibis.con
         except BaseException as error:
             self._scratch.remove()
+            if isinstance(error, RuntimeError) and was_interrupted(error):
+                raise KeyboardInterrupt from None
             if not isinstance(error, duckdb.Error):
                 raise
             raise PHSafeError(
@@ -61,6 +63,11 @@ class DuckDB:
     def storage(self) -> Storage | None:
         """See `Engine`. DuckDB reads what this program can see."""
         return None
+
+    @property
+    def passes_over(self) -> bool:
+        """See `Engine`. Parquet files tell between which values their pieces lie, and `stored` makes them of others."""
+        return True
 
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """See `Engine`. Nothing is guessed: separator, quotes and types are given, and no column comes from a path."""
@@ -131,7 +138,7 @@ class DuckDB:
         self, tables: Sequence[Table], work: Callable[[Engine], None], progress: Callable[[float], None]
     ) -> None:
         """See `Engine`. Small parts are counted side by side, each by one thread; large ones in turn, by all."""
-        threads: int = self._connection.execute("SELECT current_setting('threads')").fetchone()[0]
+        [(threads,)] = self._execute("SELECT current_setting('threads')").fetchall()
         parts, small = self._parts(tables, threads)
         if small:
             # Once written, a query is every part's: so the first call is over nothing, and the threads begin together.
@@ -243,8 +250,10 @@ class DuckDB:
 
     def close(self) -> None:
         """See `Engine`."""
-        self._ibis.disconnect()
-        self._scratch.remove()
+        try:
+            self._ibis.disconnect()
+        finally:
+            self._scratch.remove()
 
     def _literal_paths(self, paths: Sequence[Location]) -> list[str]:
         absolute = [Path(path).absolute() for path in paths]

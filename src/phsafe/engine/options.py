@@ -54,6 +54,10 @@ class Engine(Protocol):
     def storage(self) -> Storage | None:
         """How to look at files, where this program can't do so itself."""
 
+    @property
+    def passes_over(self) -> bool:
+        """Whether filters pass over pieces of files that can hold no such row: many then cost less than one pass."""
+
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """CSV files with the given header, every column as text."""
 

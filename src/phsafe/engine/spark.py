@@ -90,6 +90,11 @@ class Spark:
         with self._in_words(file):
             return spark_csv.first_line(self._session, _literal(file))
 
+    @property
+    def passes_over(self) -> bool:
+        """See `Engine`. Each filter would be a pass of its own, over text too."""
+        return False
+
     def read_csv(self, paths: Sequence[Location], header: Sequence[str], *, gzip: bool) -> Table:
         """See `Engine`. Lines are checked before any is read; Spark's own CSV reader would guess at bad ones.
 

@@ -12,17 +12,20 @@ from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 
 
 class Compiler(PySparkCompiler):
-    """Ibis' compiler, and three rules more."""
+    """Ibis' compiler, and four rules more."""
 
     def visit_CountStar(self, op: ops.CountStar, *, arg: Any, where: Any) -> Any:
         """Where a condition is true of no row and unknown for some, Ibis' sum is null; a count is 0."""
         return self.f.count(sge.Star()) if where is None else self.f.count_if(where)
 
     def visit_RegexSearch(self, op: ops.RegexSearch, *, arg: Any, pattern: Any) -> Any:
-        r"""In Java ``$`` stands before a last line end too, so that "3\n" would be a number; ``\z`` is the very end."""
-        if isinstance(op.pattern, ops.Literal) and op.pattern.value.endswith("$"):
-            pattern = sge.convert(f"{op.pattern.value[:-1]}\\z")
-        return self.f.regexp_like(arg, pattern)
+        """See `_to_the_end`."""
+        return self.f.regexp_like(arg, _to_the_end(op.pattern, pattern))
+
+    def visit_RegexExtract(self, op: ops.RegexExtract, *, arg: Any, pattern: Any, index: Any) -> Any:
+        """See `_to_the_end`."""
+        pattern = _to_the_end(op.pattern, pattern)
+        return super().visit_RegexExtract(op, arg=arg, pattern=pattern, index=index)
 
     def visit_ScalarUDF(self, op: ops.ScalarUDF, **arguments: Any) -> Any:
         """DuckDB's `array_extract` is null outside the array; so is Spark's `get`, which begins at 0."""
@@ -30,3 +33,10 @@ class Compiler(PySparkCompiler):
             array, position = arguments.values()
             return self.f.get(array, position - 1)
         return super().visit_ScalarUDF(op, **arguments)
+
+
+def _to_the_end(pattern: ops.Value, compiled: Any) -> Any:
+    r"""In Java ``$`` stands before a last line end too, so that "3\n" would be a number; ``\z`` is the very end."""
+    if isinstance(pattern, ops.Literal) and pattern.value.endswith("$"):
+        return sge.convert(f"{pattern.value[:-1]}\\z")
+    return compiled

@@ -7,7 +7,7 @@ people is rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
@@ -19,6 +19,7 @@ from phsafe.privacy import sensitivity
 from phsafe.privacy.mechanism import Noise, expected_noise
 
 if TYPE_CHECKING:
+    from phsafe.grid import NoiseOf
     from phsafe.privacy.sensitivity import Definition, Mode
 
 DEFAULT_DELTA = Decimal("1e-10")
@@ -101,10 +102,6 @@ class Account:
             name, loss = getattr(event, by), event.tight_loss() if tight else event.loss
             totals[name] = totals[name] + loss if name in totals else loss
         return totals
-
-
-#: (tabulation, level key) → the distribution and variance of its noise.
-NoiseOf = Mapping[tuple[str, str], tuple[str, float]]
 
 
 def noise_by_level(account: Account) -> NoiseOf:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from phsafe.config import Config, Measurement
@@ -33,6 +33,8 @@ DISTRIBUTIONS: Mapping[Definition, str] = {"zcdp": "Discrete Gaussian", "puredp"
 MAX_SCALE = 2.0**52
 #: The exact arithmetic below and OpenDP's map agree; a map that wants more steps than this is not the one we know.
 _MOST_STEPS = 64
+#: A config has many measurements and few calibrations; this many are remembered.
+CALIBRATIONS = 1024
 
 
 class MechanismError(PHSafeError):
@@ -66,9 +68,9 @@ def expected_noise(config: Config, measurement: Measurement) -> Noise:
     return _expected(config.privacy, distance, budget)
 
 
-@cache
+@lru_cache(CALIBRATIONS)
 def _expected(definition: Definition, distance: float, budget: float) -> Noise:
-    """The noise of a calibration; a config has many measurements and few calibrations."""
+    """The noise of a calibration."""
     accepts = _exact_map(definition, distance, budget)
     return _noise(definition, _smallest(_nearly(definition, distance, budget), accepts))
 
@@ -84,7 +86,7 @@ def noise_of(config: Config, measurement: Measurement) -> Noise:
     return _noise(config.privacy, _smallest(expected_noise(config, measurement).scale, accepts))
 
 
-@cache
+@lru_cache(CALIBRATIONS)
 def _accepts(definition: Definition, distance: float, budget: float, scale: float) -> bool:
     """Whether OpenDP's own map says that noise of a scale holds the budget."""
     return bool(make_noise(definition, 1, scale).map(_typed(definition, distance)) <= budget)

@@ -5,12 +5,12 @@ A folder holds persons, units and geo, each as NAME.csv (or NAME.csv.gz), NAME.p
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from ibis.expr.types import Table
@@ -30,29 +30,23 @@ DataSource = str | Path | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """A data source whose layout has been looked at, and the engine that reads it, which the context closes."""
+    """A data source whose layout has been looked at, and the engine that reads it."""
 
     engine: Engine
     #: The canonical tables, or a `DataError` with what only reading them shows.
     tables: Callable[[], Tables]
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.engine.close()
-
-
-def open_source(data: DataSource, options: EngineOptions | None = None, reader: str | None = None) -> Source:
+@contextmanager
+def open_source(
+    data: DataSource, options: EngineOptions | None = None, reader: str | None = None
+) -> Iterator[Source]:
     """Open a data source, or raise a `DataError` with every problem that can be seen without counting.
 
     These are files, columns and types. `reader` is the config's; without one, a source is read as what it looks like.
     """
-    with contextlib.ExitStack() as stack:
-        engine = stack.enter_context(open_engine(options))
-        source = Source(engine, _checked(data, engine, reader))
-        stack.pop_all()
-    return source
+    with open_engine(options) as engine:
+        yield Source(engine, _checked(data, engine, reader))
 
 
 def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:

@@ -92,7 +92,7 @@ def counts_of(base: Table, rules: Mapping[str, Rule], times: str | None = None) 
 def offenders_of(base: Table, rules: Mapping[str, Rule]) -> Table:
     """The number of offenders (n) of each rule, a row for each, found by filters.
 
-    Files say between which values their pieces lie, so engines pass over pieces where no row can break a rule.
+    See `phsafe.engine.Engine.passes_over`.
     """
     found = [
         base.filter(rule.breaks(base)).aggregate(rule=ibis.literal(name), n=_.count().cast("int64"))

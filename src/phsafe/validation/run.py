@@ -117,10 +117,11 @@ def validate_and_tabulate(
 
 def _counted(engine: Engine, table: Table, rules: Mapping[str, Rule]) -> dict[str, int]:
     """How many rows break each rule on columns; and the number of rows, n."""
-    quick = {name: rule for name, rule in rules.items() if rule.quickly is not None}
-    others = {name: rule for name, rule in rules.items() if rule.quickly is None}
-    found: dict[str, int] = engine.fetch(counts_of(table, quick)).to_pylist()[0]
-    return found | {row["rule"]: row["n"] for row in engine.fetch(offenders_of(table, others)).to_pylist()}
+    filters = {name: rule for name, rule in rules.items() if rule.quickly is None and engine.passes_over}
+    others = {name: rule for name, rule in rules.items() if name not in filters}
+    counted: dict[str, int] = engine.fetch(counts_of(table, others)).to_pylist()[0]
+    found = engine.fetch(offenders_of(table, filters)).to_pylist() if filters else []
+    return counted | {row["rule"]: row["n"] for row in found}
 
 
 def _broken(rules: Mapping[str, Rule], counted: Mapping[str, int]) -> list[Finding]:
