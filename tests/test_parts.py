@@ -139,7 +139,7 @@ def test_files_that_are_sorted_are_told_from_others(monkeypatch):
 
 
 def test_every_thread_gets_as_many_parts_of_one_size(monkeypatch):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 100)
+    monkeypatch.setattr(ranges, "SORTED_ROWS", 60)
     in_order = [group(10, 10 * i, 10 * i + 9) for i in range(12)]
     assert sorted_cuts([in_order], threads=1) == [60]
     assert sorted_cuts([in_order], threads=2) == [60]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-#: Rows of all tables in a part at most, if files are sorted so that a part is read by itself: small tables are fast.
+#: Rows of all tables in a part, if files are sorted so that a part is read by itself: small tables are fast.
 SORTED_ROWS = 3_300_000
 #: The same where every part means reading all files again: as few parts as memory allows.
 UNSORTED_ROWS = 200_000_000
@@ -68,7 +68,7 @@ def sorted_cuts(tables: Sequence[Sequence[RowGroup]], threads: int = 1) -> list[
     """
     everything = [group for table in tables for group in table]
     total = sum(group.rows for group in everything)
-    parts = -(-total // SORTED_ROWS)
+    parts = total // SORTED_ROWS
     parts = -(-parts // threads) * threads if parts > 1 else 1
     # The table with the most pieces can be cut most evenly.
     most = max(len(table) for table in tables)
