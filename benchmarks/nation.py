@@ -37,7 +37,7 @@ from phsafe.schema import US_STATES
 NATION = 126_800_000
 SIZES = (1_000_000, 10_000_000, NATION)
 START_UP = 1_000
-SHORT_RUNS = 5
+PAIRS = 15
 TABLES = ("persons", "units", "geo")
 JOIN = "SELECT count(*) FROM {persons} JOIN {units} USING (MAFID)"
 START = 'import sys; from phsafe.cli import program; sys.argv = ["phsafe", *sys.argv[1:]]; program()'
@@ -87,14 +87,16 @@ def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[st
     first, last = min(sizes), max(sizes)
     for command in commands if first < last else ():
         # What a command needs to start, it needs for next to no households too; it is left out of the slope.
-        # Both are short, and what is left is a small difference: the middle one of some runs.
-        idle, least = (
-            statistics.median(timed(config, made(work, size), command)[0] for _ in range(SHORT_RUNS))
-            for size in (START_UP, first)
-        )
-        ratio = (seconds[last][command] - idle) / (least - idle)
+        # Both are short, and what is left is a small difference: the middle one of many pairs, taken in turn.
+        pairs = [
+            [timed(config, made(work, size), command)[0] for size in (START_UP, first)] for _ in range(PAIRS)
+        ]
+        idle = statistics.median(nothing for nothing, _ in pairs)
+        least = statistics.median(some - nothing for nothing, some in pairs)
+        slope = math.log((seconds[last][command] - idle) / least) / math.log(last / first)
         print(
-            f"{command}: slope {math.log(ratio) / math.log(last / first):.2f} from {first:,} to {last:,} households"
+            f"{command}: slope {slope:.2f} from {first:,} households ({least:.2f} s without {idle:.2f} to start) to {last:,}",
+            flush=True,
         )
 
 

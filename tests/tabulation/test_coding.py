@@ -48,6 +48,12 @@ def test_a_code_decides_every_condition(engine):
         assert coding.mask(codes, condition).tolist() == [condition.allows(row) for row in ROWS]
 
 
+def test_a_coarser_code_where_a_column_allows_nothing():
+    nothing = where(QAGE=[])
+    finer, coarser = Coding.of([nothing, where(QAGE=1)]), Coding.of([nothing])
+    assert finer.coarsened(np.arange(finer.size), coarser).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("kept", [[0], [1], [2, 3], [0, 1, 2, 3], [4], []], ids=str)
 def test_a_coarser_code_can_be_told_from_a_finer_one(engine, kept):
     finer, coarser = Coding.of(CONDITIONS), Coding.of(CONDITIONS[i] for i in kept)

@@ -180,9 +180,11 @@ class DuckDB:
         cuts = sorted_cuts(groups, threads)
         if cuts is not None:
             return ranges_between(cuts), len(cuts) > 0
-        shares = [i / parts for parts in [unsorted_parts(groups)] for i in range(1, parts)]
+        if (parts := unsorted_parts(groups)) <= 1:
+            return [WHOLE], False
         largest = max(pieces, key=lambda view: view.rows)
-        [(found,)] = self._execute(largest.sampled_quantiles(shares)).fetchall() if shares else [([],)]
+        shares = [i / parts for i in range(1, parts)]
+        [(found,)] = self._execute(largest.sampled_quantiles(shares)).fetchall()
         return ranges_between([key for key in found or () if key is not None]), False
 
     def _view_of(self, table: Table) -> View | None:

@@ -184,10 +184,10 @@ class Coding:
         total = np.zeros(len(codes), dtype=np.int64)
         for classes in coarser.classes:
             mine = self._of(classes.column)
-            numbers = sum(i * mine.allowed(members) for i, members in enumerate(classes.members, 1))
-            total += (
-                np.asarray(numbers)[self._digit(codes, classes.column)] * coarser._strides[classes.column]
-            )
+            numbers = np.zeros(mine.size, dtype=np.int64)
+            for i, members in enumerate(classes.members, 1):
+                numbers[mine.allowed(members)] = i
+            total += numbers[self._digit(codes, classes.column)] * coarser._strides[classes.column]
         return total
 
     def _of(self, column: str) -> Classes:
