@@ -95,7 +95,8 @@ def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[st
         least = statistics.median(some - nothing for nothing, some in pairs)
         slope = math.log((seconds[last][command] - idle) / least) / math.log(last / first)
         print(
-            f"{command}: slope {slope:.2f} from {first:,} households ({least:.2f} s without {idle:.2f} to start) to {last:,}",
+            f"{command}: slope {slope:.2f} from {first:,} to {last:,} households; "
+            f"the first take {least:.2f} s and {idle:.2f} s to start",
             flush=True,
         )
 
