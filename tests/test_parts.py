@@ -97,14 +97,14 @@ def test_an_error_in_one_part_ends_the_run(data, tmp_path, monkeypatch):
 def test_queries_are_written_over_nothing_before_parts_are_counted_side_by_side(data, tmp_path, monkeypatch):
     monkeypatch.setattr(ranges, "SORTED_ROWS", 5_000)
     folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
-    seen = []
+    seen, told = [], []
     with open_engine(EngineOptions(threads=2)) as engine:
         persons, *others = [table for _, table in load(folder, engine)]
         number = persons.count().name("n").as_table()
         engine.each_part(
             [persons, *others],
             lambda engine: seen.append(engine.fetch(number)["n"][0].as_py()),
-            lambda done: None,
+            told.append,
         )
         all_of_them = engine.fetch(number)["n"][0].as_py()
     first, *parts = seen
@@ -112,6 +112,7 @@ def test_queries_are_written_over_nothing_before_parts_are_counted_side_by_side(
     assert sum(parts) == all_of_them
     assert len(parts) > 1
     assert max(parts) < 2 * min(parts)
+    assert told == [i / len(parts) for i in range(1, len(parts) + 1)]
 
 
 def test_frames_are_one_part(data):
@@ -145,6 +146,8 @@ def test_every_thread_gets_as_many_parts_of_one_size(monkeypatch):
     assert sorted_cuts([in_order], threads=2) == [60]
     assert sorted_cuts([in_order], threads=3) == [40, 80]
     assert sorted_cuts([in_order[:10]], threads=3) == []
+    # Where that would mean to read pieces too often, there are fewer parts.
+    assert sorted_cuts([in_order, [group(60, 0, 59), group(60, 60, 119)]], threads=8) == [30, 60, 90]
     # Behind a large piece, small ones are not cut one by one to catch up.
     large = [group(100, 0, 9), *(group(1, 10 * i, 10 * i + 9) for i in range(1, 100))]
     assert sorted_cuts([large], threads=4) == [10, 510]

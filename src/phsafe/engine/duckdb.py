@@ -21,6 +21,7 @@ from phsafe.engine.duckdb_parts import side_by_side
 from phsafe.engine.duckdb_views import View, literal_path, quoted, text_view
 from phsafe.engine.options import Engine, EngineOptions, Location, Storage
 from phsafe.engine.ranges import NOTHING, WHOLE, KeyRange, ranges_between, sorted_cuts, unsorted_parts
+from phsafe.engine.writing import WRITING
 from phsafe.errors import PHSafeError
 from phsafe.scratch import temporary_folder
 
@@ -158,14 +159,13 @@ class DuckDB:
         work: Callable[[Engine], None],
         progress: Callable[[float], None],
     ) -> None:
-        others = [self._other() for _ in range(min(threads, len(parts)))]
-        self._execute("SET threads TO 1")
-        try:
-            side_by_side(others, parts, work, progress)
-        finally:
-            self._execute(f"SET threads TO {threads}")
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._execute, f"SET threads TO {threads}")
+            self._execute("SET threads TO 1")
+            others = [self._other() for _ in range(min(threads, len(parts)))]
             for other in others:
-                other._connection.close()
+                stack.callback(other._connection.close)
+            side_by_side(others, parts, work, progress)
 
     def _parts(self, tables: Sequence[Table], threads: int) -> tuple[list[KeyRange], bool]:
         """The parts of some tables, and whether they are small.
@@ -212,7 +212,8 @@ class DuckDB:
     @contextlib.contextmanager
     def materialized(self, expression: Table) -> Iterator[Table]:
         """See `Engine`."""
-        name = self._names.setdefault(expression.op(), f"phsafe_kept_{len(self._names)}")
+        with WRITING:
+            name = self._names.setdefault(expression.op(), f"phsafe_kept_{len(self._names)}")
         self._execute(f'CREATE TEMP TABLE "{name}" AS {self._compiled(expression)}')
         try:
             yield self._table(name, expression)
@@ -222,9 +223,10 @@ class DuckDB:
     def _table(self, name: str, expression: Table) -> Table:
         """The table that holds an expression's rows, the same object each time."""
         key = (name, expression.op())
-        if key not in self._tables:
-            self._tables[key] = self._named(name, expression.schema())
-        return self._tables[key]
+        with WRITING:
+            if key not in self._tables:
+                self._tables[key] = self._named(name, expression.schema())
+            return self._tables[key]
 
     def _named(self, name: str, schema: ibis.Schema) -> Table:
         """A table or view of DuckDB's whose columns are known."""
@@ -242,9 +244,10 @@ class DuckDB:
     def _compiled(self, expression: Table) -> str:
         """The SQL of an expression, written once however many parts it runs over."""
         key = expression.op()
-        if key not in self._sql:
-            self._sql[key] = self._ibis.compile(expression)
-        return self._sql[key]
+        with WRITING:
+            if key not in self._sql:
+                self._sql[key] = self._ibis.compile(expression)
+            return self._sql[key]
 
     def interrupt(self) -> None:
         """Stop the query that is running, if there is one."""

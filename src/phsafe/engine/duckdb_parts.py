@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from itertools import count
 from typing import Any, Protocol
 
 from phsafe.engine.ranges import KeyRange
@@ -29,6 +31,7 @@ def side_by_side(
 ) -> None:
     """Work on every part; each engine takes the next one when it is free. The first failure stops all."""
     waiting = deque(parts)
+    finished, telling = count(1), threading.Lock()
 
     def run(engine: PartEngine) -> None:
         while waiting:
@@ -38,7 +41,8 @@ def side_by_side(
                 return
             with engine.within(keys):
                 work(engine)
-            progress(1 - len(waiting) / (len(parts) + 1))
+            with telling:
+                progress(next(finished) / len(parts))
 
     with ThreadPoolExecutor(len(engines)) as pool:
         running = [pool.submit(run, engine) for engine in engines]

@@ -79,7 +79,8 @@ class Engine(Protocol):
         """Work on every part of some tables, as they were read: all rows of a key are in one part.
 
         `work` is called with an engine to which the tables have only the rows of one part; perhaps from several
-        threads at a time, but not before the first call has come back. `progress` is told the share that is done.
+        threads at a time, but not before the first call has come back. `progress` is told the share that is done, by
+        any of them, but by one at a time.
         """
 
     def frequent(self, keys: Table, limit: int) -> Table:

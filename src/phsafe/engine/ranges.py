@@ -64,24 +64,32 @@ def row_groups(paths: Sequence[Path], key: str) -> list[RowGroup] | None:
 def sorted_cuts(tables: Sequence[Sequence[RowGroup]], threads: int = 1) -> list[int] | None:
     """Where to cut tables whose files are sorted by key, or None if they are not.
 
-    Parts are of one size, as nearly as the pieces allow, and as many for each thread.
+    Parts are of one size, as nearly as the pieces allow, and as many for each thread if there are pieces enough.
     """
     everything = [group for table in tables for group in table]
     total = sum(group.rows for group in everything)
-    parts = total // SORTED_ROWS
-    parts = -(-parts // threads) * threads if parts > 1 else 1
-    # The table with the most pieces can be cut most evenly.
-    most = max(len(table) for table in tables)
-    finest = sorted(next(t for t in tables if len(t) == most), key=lambda group: group.low)
-    size = max(1, sum(group.rows for group in finest)) / parts
+    full = max(1, total // SORTED_ROWS)
+    for parts in (-(-full // threads) * threads, full) if full > 1 else (1,):
+        # The table with the most pieces can be cut most evenly.
+        cuts = _even_cuts(max(tables, key=len), parts)
+        read = sum(
+            g.rows for part in ranges_between(cuts) for g in everything if part.overlaps(g.low, g.high)
+        )
+        if read <= READ_TWICE * total:
+            return cuts
+    return None
+
+
+def _even_cuts(pieces: Sequence[RowGroup], parts: int) -> list[int]:
+    """Keys at which pieces begin that cut them in parts of one size; fewer parts where a piece is larger than that."""
+    size = max(1, sum(group.rows for group in pieces)) / parts
     cuts, rows, full = [], 0, 0
-    for group in finest:
+    for group in sorted(pieces, key=lambda group: group.low):
         if int(rows / size) > full:
             full = int(rows / size)
             cuts.append(group.low)
         rows += group.rows
-    read = sum(g.rows for part in ranges_between(cuts) for g in everything if part.overlaps(g.low, g.high))
-    return cuts if read <= READ_TWICE * total else None
+    return cuts
 
 
 def unsorted_parts(tables: Sequence[Sequence[RowGroup]]) -> int:

@@ -37,6 +37,6 @@ class Compiler(PySparkCompiler):
 
 def _to_the_end(pattern: ops.Value, compiled: Any) -> Any:
     r"""In Java ``$`` stands before a last line end too, so that "3\n" would be a number; ``\z`` is the very end."""
-    if isinstance(pattern, ops.Literal) and pattern.value.endswith("$"):
+    if isinstance(pattern, ops.Literal) and pattern.value.endswith("$") and not pattern.value.endswith("\\$"):
         return sge.convert(f"{pattern.value[:-1]}\\z")
     return compiled

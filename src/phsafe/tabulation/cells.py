@@ -1,9 +1,9 @@
 """From packed codes to the vectors of the public grid.
 
 What comes from the engine is some hundred thousand rows of (kind, n), a *kind* being a person's code and the place of
-its household in one number. Here each row is put in its cell and
-population group; rows that fit none are counted nowhere. Each row is placed by itself, in one place
-at most (claims C1.2 and C3 of docs/privacy.md).
+its household in one number. Here rows that a tabulation can't tell apart are added up, and each is put in its cell and
+population group; rows that fit none are counted nowhere. Where a row goes, in one place at most, depends on that row
+alone (claims C1.2 and C3 of docs/privacy.md).
 """
 
 from __future__ import annotations

@@ -177,6 +177,7 @@ class Coding:
     def coarsened(self, codes: NDArray[np.int64], coarser: Coding) -> NDArray[np.int64]:
         """Packed codes as a coding has them that is made of a part of the conditions.
 
+        >>> from phsafe.conditions import where
         >>> one, both = where(QAGE=range(18)), [where(QAGE=range(18)), where(QAGE=range(20), RELSHIP="30")]
         >>> Coding.of(both).coarsened(np.arange(6), Coding.of([one])).tolist()
         [0, 1, 0, 0, 1, 0]

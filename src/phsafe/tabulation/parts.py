@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from phsafe.engine.writing import WRITING
+
 T = TypeVar("T")
 
 
@@ -43,12 +45,11 @@ class Once:
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], tuple[Any, tuple[Any, ...]]] = {}
-        self._lock = threading.Lock()
 
     def __call__(self, make: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401
         """What `make` gave, or gives, for these very arguments."""
         key = (make, *map(id, arguments))
-        with self._lock:
+        with WRITING:
             if key not in self._made:
                 # The arguments are kept beside the result, so that no other object can get their identity.
                 self._made[key] = (make(*arguments), arguments)
