@@ -1,6 +1,7 @@
 """Counting part by part: whatever the parts, the same counts, from every order of rows."""
 
 import json
+import signal
 import threading
 
 import polars as pl
@@ -113,6 +114,28 @@ def test_queries_are_written_over_nothing_before_parts_are_counted_side_by_side(
     assert len(parts) > 1
     assert max(parts) < 2 * min(parts)
     assert told == [i / len(parts) for i in range(1, len(parts) + 1)]
+
+
+def test_who_stops_a_run_over_parts_stops_it(data, tmp_path, monkeypatch, heard):
+    monkeypatch.setattr(ranges, "SORTED_ROWS", 1_000)
+    folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
+    counted = []
+    with open_engine(EngineOptions(threads=2)) as engine:
+        tables = [table for _, table in load(folder, engine)]
+        a, b, c = (tables[0].select(**{name: tables[0].MAFID.cast("float64")}).view() for name in "abc")
+        slow = a.cross_join(b).cross_join(c).aggregate(n=lambda t: (t.a * t.b + t.c).sqrt().sum())
+        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        timer.daemon = True
+
+        def work(engine):
+            counted.append(engine.fetch(slow))
+            if len(counted) == 3:
+                timer.start()
+
+        with pytest.raises(KeyboardInterrupt):
+            engine.each_part(tables, work, lambda done: None)
+        parts, _ = engine._parts(tables, 2)
+    assert 3 <= len(counted) < len(parts)
 
 
 def test_frames_are_one_part(data):

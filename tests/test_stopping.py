@@ -2,10 +2,11 @@
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from phsafe.stopping import SIGNALS, stoppable, uninterrupted
+from phsafe.stopping import SIGNALS, stoppable, uninterrupted, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +67,29 @@ def test_other_threads_leave_signals_alone():
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_waiting_hears_a_signal_that_another_thread_got():
+    """As it is with Polars, which has the system go on waiting after a Ctrl-C."""
+    gave_up = threading.Event()
+    timers = [threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]), threading.Timer(20, gave_up.set)]
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(gave_up.wait)
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
+        with pytest.raises(KeyboardInterrupt), stoppable():
+            wait_for([future])
+        assert not gave_up.is_set()
+        gave_up.set()
+
+
+def test_waiting_ends_with_the_first_failure():
+    going_on = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        running, failed = pool.submit(going_on.wait), pool.submit(int, "x")
+        wait_for([running, failed])
+        assert failed.done() and not running.done()
+        going_on.set()
+        wait_for([running])
+        assert running.result()

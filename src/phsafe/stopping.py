@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Seconds between two moments at which a signal is heard. Polars has the system go on waiting after a Ctrl-C, so a wait
+#: without end would not hear it before the work is done.
+HEARING = 0.1
 
 
 class StoppedError(Exception):
@@ -53,6 +57,14 @@ def uninterrupted() -> Iterator[None]:
         _give_back(taken)
     for number in heard[:1]:
         signal.raise_signal(number)
+
+
+def wait_for(futures: Collection[Future[Any]]) -> None:
+    """Wait until all futures are done or one has failed, with an ear for signals."""
+    while True:
+        done, running = wait(futures, HEARING, FIRST_EXCEPTION)
+        if not running or any(future.exception() for future in done):
+            return
 
 
 def _taken() -> dict[int, Any]:

@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from phsafe.errors import PHSafeError
-from phsafe.stopping import SIGNALS
+from phsafe.stopping import SIGNALS, wait_for
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,9 +43,9 @@ def _by_many(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Itera
         for item in items:
             waiting.append(pool.submit(function, item))
             if len(waiting) > jobs + 1:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield _result(waiting.popleft())
     except BrokenProcessPool:
         raise PHSafeError(
             "a process that shared the work ended early: out of memory, or a script without "
@@ -53,6 +53,11 @@ def _by_many(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Itera
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _result(future: Future[R]) -> R:
+    wait_for([future])
+    return future.result()
 
 
 def _start() -> None:

@@ -6,11 +6,12 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any, Protocol
 
 from phsafe.engine.ranges import KeyRange
+from phsafe.stopping import wait_for
 
 
 class PartEngine(Protocol):
@@ -47,9 +48,10 @@ def side_by_side(
     with ThreadPoolExecutor(len(engines)) as pool:
         running = [pool.submit(run, engine) for engine in engines]
         try:
-            done, _ = wait(running, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
+            wait_for(running)
+            for future in running:
+                if future.done():
+                    future.result()
         finally:
             waiting.clear()
             for engine in engines:
