@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import os
 import platform
 import shutil
@@ -22,7 +23,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -171,29 +173,45 @@ def count_rows(data: Path, name: str) -> int:
     return int(rows)
 
 
+def apart(work: Callable[..., object], *arguments: object) -> None:
+    """Call a function in a process of its own: a command's peak memory begins at that of the process that starts it."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(work, *arguments).result()
+
+
 def made(work: Path, households: int, form: str = "parquet") -> Path:
     """A made-up population, as it was made before if it was."""
     folder = work / f"{households}-{form}"
     if not folder.exists():
-        phsafe.synth(folder, households, format=form)
+        apart(make, folder, households, form)
     return folder
+
+
+def make(folder: Path, households: int, form: str) -> None:
+    """Make a population up."""
+    phsafe.synth(folder, households, format=form)
 
 
 def shuffled(work: Path) -> Path:
     """The nation with one file for each table, its rows in random order."""
     source, folder = made(work, NATION), work / "shuffled"
     if not folder.exists():
-        part = work / "shuffled.partial"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        connection = duckdb.connect(config={"temp_directory": str(part / "spill"), "memory_limit": "12GB"})
-        for name in TABLES:
-            rows = f"SELECT * FROM {files_of(source, name)} ORDER BY hash(random())"
-            connection.execute(f"COPY ({rows}) TO '{part / f'{name}.parquet'}' (FORMAT parquet)")
-        connection.close()
-        shutil.rmtree(part / "spill", ignore_errors=True)
-        part.rename(folder)
+        apart(shuffle, source, folder)
     return folder
+
+
+def shuffle(source: Path, folder: Path) -> None:
+    """Write a population's tables with their rows in random order."""
+    part = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    connection = duckdb.connect(config={"temp_directory": str(part / "spill"), "memory_limit": "12GB"})
+    for name in TABLES:
+        rows = f"SELECT * FROM {files_of(source, name)} ORDER BY hash(random())"
+        connection.execute(f"COPY ({rows}) TO '{part / f'{name}.parquet'}' (FORMAT parquet)")
+    connection.close()
+    shutil.rmtree(part / "spill", ignore_errors=True)
+    part.rename(folder)
 
 
 def compare(work: Path, config: Path) -> None:

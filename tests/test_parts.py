@@ -83,8 +83,8 @@ def test_an_error_in_one_part_ends_the_run(data, tmp_path, monkeypatch):
 
     with open_engine(EngineOptions(threads=2)) as engine:
         tables = [table for _, table in load(folder, engine)]
-        parts, small = engine._parts(tables, 2)
-        assert small
+        parts, in_order = engine._parts(tables, 2)
+        assert in_order
         with pytest.raises(RuntimeError, match="mine"):
             engine.each_part(tables, work, lambda done: None)
         assert len(calls) < len(parts)
@@ -114,6 +114,26 @@ def test_queries_are_written_over_nothing_before_parts_are_counted_side_by_side(
     assert len(parts) > 1
     assert max(parts) < 2 * min(parts)
     assert told == [i / len(parts) for i in range(1, len(parts) + 1)]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_are_gathered_by_key_where_files_are_not_sorted(data, tmp_path, monkeypatch, shuffled):
+    monkeypatch.setattr(ranges, "SORTED_ROWS", 5_000)
+    monkeypatch.setattr(ranges, "UNSORTED_ROWS", 8_000)
+    folder = rewritten(data, tmp_path / "data", 200, shuffled=shuffled)
+    seen = []
+    with open_engine(EngineOptions(threads=1)) as engine:
+        persons, *others = [table for _, table in load(folder, engine)]
+
+        def work(engine):
+            with engine.gathered(persons.select("MAFID", "QAGE"), "MAFID") as rows:
+                seen.append(pl.DataFrame(engine.fetch(rows)))
+
+        engine.each_part([persons, *others], work, lambda done: None)
+        expected = pl.DataFrame(engine.fetch(persons.select("MAFID", "QAGE")))
+    assert all(part["MAFID"].is_sorted() for part in seen)
+    assert len(seen) > 1
+    assert pl.concat(seen).sort("MAFID", "QAGE").equals(expected.sort("MAFID", "QAGE"))
 
 
 def test_who_stops_a_run_over_parts_stops_it(data, tmp_path, monkeypatch, heard):

@@ -21,7 +21,7 @@ from phsafe.schema import GEO, PERSONS
 from phsafe.source import load
 from phsafe.source.canonical import canonical
 from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.tabulation.coding import Coding, looked_up
+from phsafe.tabulation.coding import Coding, looked_up, numbered
 from phsafe.tabulation.truncation import order_key
 from phsafe.validation.columns import column_rules
 
@@ -154,6 +154,15 @@ def test_numbers_of_texts(duck, spark, codes):
     )  # fmt: skip
     assert found[0] == found[1]
     assert [row["number"] for row in found[0]] == [numbers.get(text) for text in texts]
+
+
+def test_numbers_counted_off_in_a_list(duck, spark):
+    frame = keyed([0, 1, 2, 3, 10**9, None], pa.int32())
+    found = both(
+        duck, spark, frame, lambda t: t.select("i", number=numbered(t.x, [7, 2**60, -5])).order_by("i")
+    )
+    assert found[0] == found[1]
+    assert [row["number"] for row in found[0]] == [7, 2**60, -5, None, None, None]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 6])

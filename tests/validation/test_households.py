@@ -76,10 +76,10 @@ def both(engine, data):
         plain = engine.fetch(counts_of(base, named(household_rules()))).to_pylist()[0]
         rules = HouseholdRules()
         with (
+            rules.members(engine, tables.persons) as members,
             engine.materialized(matched(tables, PLAN, units, geo, rules)) as both_rows,
-            rules.look(engine, Part(tables, units, geo, both_rows)),
         ):
-            pass
+            rules.look(engine, Part(tables, units, geo, both_rows), members)
     composed = rules.counted(engine)
     return plain, {name: composed[name] for name in plain}
 

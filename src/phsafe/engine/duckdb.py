@@ -37,6 +37,8 @@ class DuckDB:
         self._files: list[str] = []
         self._views: list[View] = []
         self._numbers = count()
+        #: Whether the files that parts are cut from are sorted by key.
+        self._in_order = False
         # Shared with the engines of parts: a query is written once, whichever part it runs over.
         self._names: dict[object, str] = {}
         self._sql: dict[object, str] = {}
@@ -140,8 +142,8 @@ class DuckDB:
     ) -> None:
         """See `Engine`. Small parts are counted side by side, each by one thread; large ones in turn, by all."""
         [(threads,)] = self._execute("SELECT current_setting('threads')").fetchall()
-        parts, small = self._parts(tables, threads)
-        if small:
+        parts, self._in_order = self._parts(tables, threads)
+        if self._in_order and len(parts) > 1:
             # Once written, a query is every part's: so the first call is over nothing, and the threads begin together.
             with self.within(NOTHING):
                 work(self)
@@ -168,7 +170,7 @@ class DuckDB:
             side_by_side(others, parts, work, progress)
 
     def _parts(self, tables: Sequence[Table], threads: int) -> tuple[list[KeyRange], bool]:
-        """The parts of some tables, and whether they are small.
+        """The parts of some tables, and whether their files are sorted by key: then parts are small.
 
         Parquet files say between which keys their pieces lie; a sample says it of unsorted ones.
         """
@@ -179,7 +181,7 @@ class DuckDB:
         groups = list(pieces.values())
         cuts = sorted_cuts(groups, threads)
         if cuts is not None:
-            return ranges_between(cuts), len(cuts) > 0
+            return ranges_between(cuts), True
         if (parts := unsorted_parts(groups)) <= 1:
             return [WHOLE], False
         largest = max(pieces, key=lambda view: view.rows)
@@ -219,6 +221,12 @@ class DuckDB:
             yield self._table(name, expression)
         finally:
             self._execute(f'DROP TABLE temp."{name}"')
+
+    def gathered(self, expression: Table, key: str) -> contextlib.AbstractContextManager[Table]:
+        """See `Engine`. Sorting narrow rows that lie in any order takes less time and memory than it saves."""
+        if self._in_order:
+            return contextlib.nullcontext(expression)
+        return self.materialized(expression.order_by(key))
 
     def _table(self, name: str, expression: Table) -> Table:
         """The table that holds an expression's rows, the same object each time."""

@@ -92,6 +92,12 @@ class Engine(Protocol):
         Equal expressions give the same table, so that what is built on it needs to be written only once for all parts.
         """
 
+    def gathered(self, expression: Table, key: str) -> contextlib.AbstractContextManager[Table]:
+        """The result of an expression until the context ends, in an order in which grouping it by a key is quick.
+
+        For `work` in `each_part`: whether an order is needed depends on the files.
+        """
+
     def fetch(self, expression: Table) -> pa.Table:
         """A small result."""
 

@@ -172,6 +172,10 @@ class Spark:
             with contextlib.suppress(Exception), quietly():
                 frame.unpersist()
 
+    def gathered(self, expression: Table, key: str) -> contextlib.AbstractContextManager[Table]:
+        """See `Engine`. Spark brings the rows of a key together by itself."""
+        return contextlib.nullcontext(expression)
+
     def fetch(self, expression: Table) -> pa.Table:
         """See `Engine`."""
         with self._in_words():

@@ -47,7 +47,16 @@ def looked_up(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
     DuckDB looks a text up once for each entry of a Parquet dictionary, not for each row.
     """
     position = position_of(list_of([str(code) for code in numbers]), column)
-    return element_at(list_of([str(number) for number in numbers.values()]).cast("array<int64>"), position)
+    return _element(list(numbers.values()), position)
+
+
+def numbered(column: IntegerValue, numbers: Sequence[int]) -> IntegerValue:
+    """The number that a column's value, 0 or more, counts off in a list; null beyond it."""
+    return _element(numbers, column.cast("int64") + 1)
+
+
+def _element(numbers: Sequence[int], position: IntegerValue) -> IntegerValue:
+    return element_at(list_of([str(number) for number in numbers]).cast("array<int64>"), position)
 
 
 def list_of(texts: Sequence[str]) -> ArrayValue:
@@ -79,12 +88,6 @@ def _runs(codes: Collection[Code]) -> list[tuple[int, int]]:
     return runs
 
 
-def looked_up_or_0(column: Value, numbers: Mapping[Code, int]) -> IntegerValue:
-    """The number of a text, at least 0; 0 if it has none."""
-    # Both engines pass over a null here; and unlike `coalesce` it is done once for each entry of a dictionary too.
-    return ibis.greatest(looked_up(column, numbers), ibis.literal(0, "int64"))
-
-
 @dataclass(frozen=True)
 class Classes:
     """One column's codes in classes 1, 2, …; class 0 holds whatever no condition names, null included."""
@@ -100,21 +103,22 @@ class Classes:
     def expression(self, table: Table) -> IntegerValue:
         """The class of each row."""
         column = table[self.column]
-        numbered = sorted((code, i) for i, codes in enumerate(self.members, 1) for code in codes)
+        classes = sorted((code, i) for i, codes in enumerate(self.members, 1) for code in codes)
         if not column.type().is_string():
-            return _step(column, numbered)
-        return looked_up_or_0(column, dict(numbered))
+            return _step(column, classes)
+        # Both engines pass over a null here; and unlike `coalesce` it is done once for each entry of a dictionary too.
+        return ibis.greatest(looked_up(column, dict(classes)), ibis.literal(0, "int64"))
 
     def allowed(self, codes: frozenset[Code]) -> NDArray[np.bool_]:
         """For each class, whether a condition that allows `codes` allows it (it takes a class whole)."""
         return np.array([False, *(members <= codes for members in self.members)])
 
 
-def _step(column: IntegerValue, numbered: Sequence[tuple[Code, int]]) -> IntegerValue:
+def _step(column: IntegerValue, classes: Sequence[tuple[Code, int]]) -> IntegerValue:
     """The class of a whole number, as a function that changes where a class begins or ends, from the top down."""
     steps: list[tuple[int, int]] = []
     last = None
-    for code, number in numbered:
+    for code, number in classes:
         assert isinstance(code, int)
         if last is not None and code > last + 1:
             steps.append((last + 1, 0))

@@ -109,11 +109,14 @@ class Part:
 class Look(MoreColumns, Protocol):
     """Something else to find out about each part while it is at hand."""
 
-    def look(self, engine: Engine, part: Part) -> AbstractContextManager[Table]:
-        """Look at a part. While the context lasts there is a table with MAFID and `persons`, for everybody in the part.
+    def members(self, engine: Engine, persons: Table) -> AbstractContextManager[Table]:
+        """While the context lasts, a table with MAFID and `persons`, for everybody in a part.
 
         Truncation relies on it: a number may be too large, and never too small.
         """
+
+    def look(self, engine: Engine, part: Part, members: Table) -> None:
+        """Look at a part."""
 
 
 def tabulate_tables(
@@ -160,8 +163,10 @@ class _Counting:
             twice = [keep(once(repeated, table, self._engine)) for table in (tables.units, tables.geo)]
             units, sizes = once(matched, tables, plan, *twice, look), None
             if look is not None:
+                # Nothing needs more memory than people by household, so that is done while there is nothing else.
+                sizes = shared.enter_context(look.members(engine, tables.persons))
                 units = keep(units, shared)
-                sizes = shared.enter_context(look.look(engine, once(Part, tables, *twice, units)))
+                look.look(engine, once(Part, tables, *twice, units), sizes)
             if not plan.tabulations:
                 return
             homes = keep(units if look is None else once(households, units))

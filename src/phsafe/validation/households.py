@@ -7,12 +7,14 @@ Units, geo and the members' numbers are put side by side, which gives a row for 
 from __future__ import annotations
 
 import ibis
+import numpy as np
 from ibis.expr.types import BooleanValue, IntegerValue, Table
 
-from phsafe.conditions import Code
+from phsafe.conditions import where
 from phsafe.schema import FAMILY, GEO, GROUP_QUARTERS, HOUSEHOLDER, HOUSING_UNIT, OWN_CHILDREN, UNITS
 from phsafe.source.tables import Tables
-from phsafe.tabulation.coding import looked_up_or_0
+from phsafe.tabulation.coding import Coding, numbered
+from phsafe.tabulation.people import passes
 from phsafe.validation.packing import LIMIT, Facts, Fields, known
 from phsafe.validation.rules import Condition, Rule, Weight
 
@@ -22,19 +24,21 @@ RELATIVES = tuple(code for code in FAMILY if code >= "25")
 #: The columns of units that rules look at. RTYPE weighs most, so that the largest integer has the largest RTYPE.
 UNIT_FACTS = Facts(tuple(UNITS[name] for name in ("HHT", "HHT2", "CPLT", "NPF", "FINAL_POP", "RTYPE")))
 GEO_FACTS = Facts((GEO["RTYPE"],))
-#: What a person can be in its household: by its record type, and by its relation. Own minors depend on age too.
-RTYPES = {"in_quarters": 5, "in_housing": 3}
+#: What a person can be in its household.
 RELATIONS = {
-    "householders": (HOUSEHOLDER,),
-    "relatives": RELATIVES,
-    "opposite_spouses": ("21",),
-    "opposite_partners": ("22",),
-    "same_spouses": ("23",),
-    "same_partners": ("24",),
+    "in_quarters": where(RTYPE=5),
+    "in_housing": where(RTYPE=3),
+    "householders": where(RELSHIP=HOUSEHOLDER),
+    "relatives": where(RELSHIP=RELATIVES),
+    "own_minors": where(RELSHIP=OWN_CHILDREN, QAGE=range(ADULT)),
+    "opposite_spouses": where(RELSHIP="21"),
+    "opposite_partners": where(RELSHIP="22"),
+    "same_spouses": where(RELSHIP="23"),
+    "same_partners": where(RELSHIP="24"),
 }
-FIELDS = Fields(
-    ("in_quarters", "in_housing", "householders", "relatives", "own_minors", *tuple(RELATIONS)[2:])
-)
+#: All of it in one small number.
+RELATION = Coding.of(RELATIONS.values())
+FIELDS = Fields(tuple(RELATIONS))
 #: How often a MAFID stands in each table, and what its persons are.
 COUNTS = ("units", "geos", "persons", *FIELDS.names, *FIELDS.words)
 #: What MAFIDs that are counted together have in common.
@@ -49,16 +53,12 @@ def households(tables: Tables, units_twice: Table, geo_twice: Table, members: Ta
     return _side_by_side(units, units_twice, geo, geo_twice, members)
 
 
-def compositions(tables: Tables, units_twice: Table, geo_twice: Table, packed: Table) -> Table:
-    """The rows of `households`, packed, each once and with how often it is there (n).
-
-    Households of LIMIT persons and more are left out.
-    """
-    giants = giants_of(packed)
+def compositions(tables: Tables, units_twice: Table, geo_twice: Table, packed: Table, giants: Table) -> Table:
+    """The rows of `households` without giants, packed, each once and with how often it is there (n)."""
     units = tables.units.select("MAFID", unit_facts=UNIT_FACTS.pack(tables.units))
     geo = tables.geo.select("MAFID", geo_facts=GEO_FACTS.pack(tables.geo))
     units, geo = units.anti_join(giants, "MAFID"), geo.anti_join(giants, "MAFID")
-    rows = _side_by_side(units, units_twice, geo, geo_twice, packed.filter(packed.persons < LIMIT))
+    rows = _side_by_side(units, units_twice, geo, geo_twice, _no_giants(packed))
     return rows.group_by(COMPOSITION).agg(n=rows.count().cast("int64"))
 
 
@@ -86,12 +86,19 @@ def giants_of(packed: Table) -> Table:
     return packed.filter(packed.persons >= LIMIT).select("MAFID")
 
 
+def without_giants(matched: Table, packed: Table, giants: Table) -> tuple[Table, Table]:
+    """What `matched_compositions` takes of the other MAFIDs."""
+    return matched.anti_join(giants, "MAFID"), _no_giants(packed)
+
+
+def _no_giants(packed: Table) -> Table:
+    return packed.filter(packed.persons < LIMIT)
+
+
 def persons_in(packed: Table) -> Table:
-    """One row: how many persons have a MAFID (all), and how many MAFIDs have too many persons (giants)."""
-    return packed.aggregate(
-        all=packed.persons.sum().fill_null(0).cast("int64"),
-        giants=packed.count(where=packed.persons >= LIMIT).cast("int64"),
-    )
+    """One row: how many persons (n) have a MAFID that is no giant's."""
+    few = _no_giants(packed)
+    return few.aggregate(n=few.persons.sum().fill_null(0).cast("int64"))
 
 
 def of_giants(tables: Tables, giants: Table) -> Tables:
@@ -131,27 +138,24 @@ def _beside(left: Table, right: Table) -> Table:
     return joined.select(MAFID=ibis.coalesce(joined.MAFID, joined.MAFID_right), **columns).view()
 
 
-def packed_members_of(persons: Table) -> Table:
+def related(persons: Table) -> Table:
+    """Everybody with a MAFID, and what each is in its household."""
+    persons = persons.filter(persons.MAFID.notnull())
+    return persons.select("MAFID", relation=RELATION.expression(persons).cast("int8"))
+
+
+def packed_members_of(relations: Table) -> Table:
     """As `members_of`, with the numbers of each relation packed in words: for fewer than LIMIT persons.
 
     Truncation takes the number of persons from here, so everybody with a MAFID is in it (claim C1 of docs/privacy.md).
     """
-    persons = persons.filter(persons.MAFID.notnull())
-    lists: dict[str, dict[Code, int]] = {word: {} for word in FIELDS.words}
-    for name, codes in RELATIONS.items():
+    words = {word: np.zeros(RELATION.size, dtype=np.int64) for word in FIELDS.words}
+    for name, condition in RELATIONS.items():
         word, weight = FIELDS.weights(name)
-        lists[word] |= dict.fromkeys(codes, weight)
-    words = {word: looked_up_or_0(persons.RELSHIP, weights) for word, weights in lists.items()}
-    word, weight = FIELDS.weights("own_minors")
-    of_minors = lists[word] | {code: lists[word].get(code, 0) + weight for code in OWN_CHILDREN}
-    words[word] = (persons.QAGE < ADULT).ifelse(looked_up_or_0(persons.RELSHIP, of_minors), words[word])
-    by_rtype: dict[str, list[tuple[int, int]]] = {}
-    for name, rtype in RTYPES.items():
-        word, weight = FIELDS.weights(name)
-        by_rtype.setdefault(word, []).append((rtype, weight))
-    for word, branches in by_rtype.items():
-        words[word] = words[word] + persons.RTYPE.cases(*branches, else_=0)
-    coded = persons.select("MAFID", **words)
+        words[word] += weight * RELATION.mask(np.arange(RELATION.size), condition)
+    coded = relations.select(
+        "MAFID", **{word: numbered(relations.relation, weights.tolist()) for word, weights in words.items()}
+    )
     return coded.group_by("MAFID").agg(
         persons=coded.count().cast("int64"), **{word: coded[word].sum() for word in words}
     )
@@ -160,18 +164,11 @@ def packed_members_of(persons: Table) -> Table:
 def members_of(persons: Table) -> Table:
     """How many persons each MAFID has, in all and by relation."""
     persons = persons.filter(persons.MAFID.notnull())
-    counts = {name: persons.count(where=flag).cast("int64") for name, flag in _relations(persons).items()}
-    return persons.group_by("MAFID").agg(persons=persons.count().cast("int64"), **counts)
-
-
-def _relations(persons: Table) -> dict[str, BooleanValue]:
-    """What a person can be in its household."""
-    relation = persons.RELSHIP
-    return {
-        **{name: persons.RTYPE == rtype for name, rtype in RTYPES.items()},
-        **{name: relation.isin(codes) for name, codes in RELATIONS.items()},
-        "own_minors": relation.isin(OWN_CHILDREN) & (persons.QAGE < ADULT),
+    counts = {
+        name: persons.count(where=passes(persons, condition)).cast("int64")
+        for name, condition in RELATIONS.items()
     }
+    return persons.group_by("MAFID").agg(persons=persons.count().cast("int64"), **counts)
 
 
 def household_rules() -> list[Rule]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import polars as pl
@@ -13,6 +13,7 @@ from ibis.expr.types import IntegerValue, Table
 from phsafe.config import Config
 from phsafe.engine import Engine
 from phsafe.progress import Progress, part, silent
+from phsafe.schema import KEY
 from phsafe.source.tables import Tables
 from phsafe.tabulation import Tabulated, tabulate_tables
 from phsafe.tabulation.households import repeated
@@ -31,7 +32,9 @@ from phsafe.validation.households import (
     of_giants,
     packed_members_of,
     persons_in,
+    related,
     unpacked,
+    without_giants,
 )
 from phsafe.validation.rules import Finding, Rule, counts_of, named, offenders_of
 
@@ -149,34 +152,45 @@ class HouseholdRules:
         return {"geo_facts": GEO_FACTS.pack(geo)}
 
     @contextmanager
-    def look(self, engine: Engine, part: Part) -> Iterator[Table]:
-        """Count the compositions of one part."""
-        once, tables, twice = self._once, part.tables, (part.units_twice, part.geo_twice)
-        with engine.materialized(once(packed_members_of, tables.persons)) as packed:
-            persons = engine.fetch(once(persons_in, packed)).to_pylist()[0]
-            composed = None if persons["giants"] else self._all_matched(engine, part, packed, persons["all"])
-            if composed is None:
-                composed = pl.DataFrame(engine.fetch(once(compositions, tables, *twice, packed)))
-            self._composed.add(composed)
-            if persons["giants"]:
-                with engine.materialized(once(giants_of, packed)) as giants:
-                    self._giants += engine.fetch(once(self._over, tables, *twice, giants)).to_pylist()
+    def members(self, engine: Engine, persons: Table) -> Iterator[Table]:
+        """See `phsafe.tabulation.run.Look`."""
+        once = self._once
+        with ExitStack() as kept:
+            with engine.gathered(once(related, persons), KEY) as relations:
+                packed = kept.enter_context(engine.materialized(once(packed_members_of, relations)))
             yield packed
 
-    def _all_matched(self, engine: Engine, part: Part, packed: Table, persons: int) -> pl.DataFrame | None:
+    def look(self, engine: Engine, part: Part, members: Table) -> None:
+        """Count the compositions of one part."""
+        once, every = self._once, (part.tables, part.units_twice, part.geo_twice)
+        with engine.materialized(once(giants_of, members)) as giants:
+            are_there = self._number(engine, _keys_in, giants) > 0
+            matched, packed = part.matched, members
+            if are_there:
+                matched, packed = once(without_giants, matched, packed, giants)
+                self._giants += engine.fetch(once(self._over, *every, giants)).to_pylist()
+            composed = self._all_matched(engine, part, matched, packed)
+            if composed is None:
+                composed = pl.DataFrame(engine.fetch(once(compositions, *every, members, giants)))
+        self._composed.add(composed)
+
+    def _all_matched(self, engine: Engine, part: Part, matched: Table, packed: Table) -> pl.DataFrame | None:
         """The compositions of a part in which every MAFID stands once in units and once in geo; of another part, None.
 
         Side by side stand only MAFIDs of that kind, so equal numbers say that all are. Whether every person has a
         unit is seen from the result, which is of no use if one has none.
         """
-        keys = [
-            engine.fetch(self._once(_keys_in, table))["n"][0].as_py()
-            for table in (part.tables.units, part.tables.geo, part.matched)
-        ]
-        if len(set(keys)) > 1:
+        tables = (part.tables.units, part.tables.geo, part.matched)
+        if len({self._number(engine, _keys_in, table) for table in tables}) > 1:
             return None
-        composed = pl.DataFrame(engine.fetch(self._once(matched_compositions, part.matched, packed)))
+        composed = pl.DataFrame(engine.fetch(self._once(matched_compositions, matched, packed)))
+        persons = self._number(engine, persons_in, packed)
         return composed if (composed["persons"] * composed["n"]).sum() == persons else None
+
+    def _number(self, engine: Engine, query: Callable[[Table], Table], table: Table) -> int:
+        """The one number, n, that a query finds in a table."""
+        number: int = engine.fetch(self._once(query, table))["n"][0].as_py()
+        return number
 
     def _over(self, tables: Tables, units_twice: Table, geo_twice: Table, giants: Table) -> Table:
         """The rules over households that can't be packed."""
