@@ -226,6 +226,15 @@ def test_validation_finds_the_same(us, small_frames, spark_options):
     assert not found.ok
 
 
+def test_validation_of_a_crowd_at_one_address(us, small_frames, spark_options):
+    """More children than a sum of packed whole numbers could hold in 64 bits."""
+    one = small_frames["persons"].head(1).with_columns(RELSHIP=pl.lit("25"), QAGE=pl.lit("5"))
+    crowded = small_frames | {"persons": pl.concat([small_frames["persons"], *[one] * 40_000])}
+    found = validate(us, crowded, options=spark_options)
+    assert found == validate(us, crowded)
+    assert max(finding.rows for finding in found.findings) > 39_000
+
+
 def test_households_of_absurd_size(us_document, spark_options, small_frames):
     """More rows than a packed count can hold."""
     for name, levels in us_document["privacy_budget"].items():

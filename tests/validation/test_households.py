@@ -14,6 +14,7 @@ from phsafe.tabulation.households import matched, repeated
 from phsafe.tabulation.plan import Plan
 from phsafe.tabulation.run import Part
 from phsafe.validation import households as module
+from phsafe.validation import run
 from phsafe.validation.households import FIELDS, UNIT_FACTS, household_rules, households, members_of
 from phsafe.validation.packing import LIMIT
 from phsafe.validation.rules import counts_of, named
@@ -45,8 +46,8 @@ POPULATIONS = st.fixed_dictionaries(
         "persons": records(
             PERSONS,
             12,
-            RELSHIP=st.sampled_from(["20", "21", "22", "23", "24", "25", "28", "34", "37", "?", None]),
-            QAGE=st.sampled_from([3, 17, 18, 40, None]),
+            RELSHIP=st.sampled_from(["20", "21", "22", "23", "24", "25", "27", "28", "30", "34", "37", "?", None]),
+            QAGE=st.sampled_from([3, 17, 18, 40, -1, 116, None]),
         ),
         "units": records(UNITS, 5, NPF=st.sampled_from([0, 2, 3, 1, None])),
         "geo": records(GEO, 5),
@@ -107,8 +108,13 @@ def as_it_should_be(population):
 def test_keys_that_all_match_are_a_quicker_way_to_the_same(population, limit):
     with pytest.MonkeyPatch.context() as patch, open_engine(EngineOptions(threads=1)) as engine:
         patch.setattr(module, "LIMIT", limit)
+        patch.delattr(run, "compositions")
         plain, composed = both(engine, frames(population))
     assert composed == plain
+
+
+def test_a_relation_fits_in_a_byte():
+    assert module.RELATION.size <= 2**7
 
 
 def test_more_persons_than_a_field_can_hold(engine):

@@ -37,7 +37,7 @@ class DuckDB:
         self._files: list[str] = []
         self._views: list[View] = []
         self._numbers = count()
-        #: Whether the files that parts are cut from are sorted by key.
+        #: Whether the files that parts are cut from are sorted by key, or small.
         self._in_order = False
         # Shared with the engines of parts: a query is written once, whichever part it runs over.
         self._names: dict[object, str] = {}
@@ -170,7 +170,7 @@ class DuckDB:
             side_by_side(others, parts, work, progress)
 
     def _parts(self, tables: Sequence[Table], threads: int) -> tuple[list[KeyRange], bool]:
-        """The parts of some tables, and whether their files are sorted by key: then parts are small.
+        """The parts of some tables, and whether their files are sorted by key, or small: then parts are small too.
 
         Parquet files say between which keys their pieces lie; a sample says it of unsorted ones.
         """
@@ -226,7 +226,9 @@ class DuckDB:
         """See `Engine`. Sorting narrow rows that lie in any order takes less time and memory than it saves."""
         if self._in_order:
             return contextlib.nullcontext(expression)
-        return self.materialized(expression.order_by(key))
+        with WRITING:
+            ordered = expression.order_by(key)
+        return self.materialized(ordered)
 
     def _table(self, name: str, expression: Table) -> Table:
         """The table that holds an expression's rows, the same object each time."""
@@ -244,7 +246,9 @@ class DuckDB:
         """See `Engine`."""
         sql = self._compiled(expression)
         found = self._tell(lambda: self._connection.sql(sql).to_arrow_table())
-        return found.cast(expression.schema().to_pyarrow())
+        with WRITING:
+            schema = expression.schema().to_pyarrow()
+        return found.cast(schema)
 
     def _execute(self, sql: str) -> duckdb.DuckDBPyConnection:
         return self._tell(lambda: self._connection.execute(sql))

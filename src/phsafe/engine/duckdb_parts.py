@@ -6,12 +6,12 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import count
 from typing import Any, Protocol
 
 from phsafe.engine.ranges import KeyRange
-from phsafe.stopping import wait_for
+from phsafe.stopping import HEARING, wait_for
 
 
 class PartEngine(Protocol):
@@ -46,13 +46,16 @@ def side_by_side(
                 progress(next(finished) / len(parts))
 
     with ThreadPoolExecutor(len(engines)) as pool:
-        running = [pool.submit(run, engine) for engine in engines]
+        running: list[Future[None]] = []
         try:
+            running += (pool.submit(run, engine) for engine in engines)
             wait_for(running)
             for future in running:
                 if future.done():
                     future.result()
         finally:
             waiting.clear()
-            for engine in engines:
-                engine.interrupt()
+            # Who is between two queries doesn't hear it, so it is said until everybody has come to an end.
+            while wait(running, HEARING).not_done:
+                for engine in engines:
+                    engine.interrupt()

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 SORTED_ROWS = 3_300_000
 #: The same where every part means reading all files again: as few parts as memory allows.
 UNSORTED_ROWS = 200_000_000
-#: Files count as sorted if reading all parts means reading every row no more than this many times.
+#: Files count as sorted if reading all parts means reading every row fewer times than this.
 READ_TWICE = 1.5
 
 
@@ -62,7 +62,7 @@ def row_groups(paths: Sequence[Path], key: str) -> list[RowGroup] | None:
 
 
 def sorted_cuts(tables: Sequence[Sequence[RowGroup]], threads: int = 1) -> list[int] | None:
-    """Where to cut tables whose files are sorted by key, or None if they are not.
+    """Where to cut tables whose files are sorted by key, or None if they are not. What is small is not cut.
 
     Parts are of one size, as nearly as the pieces allow, and as many for each thread if there are pieces enough.
     """
@@ -75,7 +75,8 @@ def sorted_cuts(tables: Sequence[Sequence[RowGroup]], threads: int = 1) -> list[
         read = sum(
             g.rows for part in ranges_between(cuts) for g in everything if part.overlaps(g.low, g.high)
         )
-        if read <= READ_TWICE * total:
+        # What is large and has no piece to cut at may lie in any order.
+        if read < READ_TWICE * total and (cuts or full == 1):
             return cuts
     return None
 

@@ -54,17 +54,17 @@ def households(tables: Tables, units_twice: Table, geo_twice: Table, members: Ta
 
 
 def compositions(tables: Tables, units_twice: Table, geo_twice: Table, packed: Table, giants: Table) -> Table:
-    """The rows of `households` without giants, packed, each once and with how often it is there (n)."""
+    """The rows of `households`, packed, each once and with how often it is there (n). Giants are left out of both."""
     units = tables.units.select("MAFID", unit_facts=UNIT_FACTS.pack(tables.units))
     geo = tables.geo.select("MAFID", geo_facts=GEO_FACTS.pack(tables.geo))
     units, geo = units.anti_join(giants, "MAFID"), geo.anti_join(giants, "MAFID")
-    rows = _side_by_side(units, units_twice, geo, geo_twice, _no_giants(packed))
+    rows = _side_by_side(units, units_twice, geo, geo_twice, _whole(packed))
     return rows.group_by(COMPOSITION).agg(n=rows.count().cast("int64"))
 
 
 def matched_compositions(matched: Table, packed: Table) -> Table:
     """The same of units and geo rows that are side by side already, and their members."""
-    rows, one = matched.left_join(packed, "MAFID"), ibis.literal(1, "int64")
+    rows, one = matched.left_join(_whole(packed), "MAFID"), ibis.literal(1, "int64")
     members = {name: rows[name].fill_null(0) for name in ("persons", *FIELDS.words)}
     rows = rows.select("unit_facts", "geo_facts", **members)
     found = rows.group_by(rows.columns).agg(n=rows.count().cast("int64")).mutate(units=one, geos=one)
@@ -87,18 +87,18 @@ def giants_of(packed: Table) -> Table:
 
 
 def without_giants(matched: Table, packed: Table, giants: Table) -> tuple[Table, Table]:
-    """What `matched_compositions` takes of the other MAFIDs."""
-    return matched.anti_join(giants, "MAFID"), _no_giants(packed)
-
-
-def _no_giants(packed: Table) -> Table:
-    return packed.filter(packed.persons < LIMIT)
+    """The rows of all other MAFIDs."""
+    return matched.anti_join(giants, "MAFID"), packed.filter(packed.persons < LIMIT)
 
 
 def persons_in(packed: Table) -> Table:
-    """One row: how many persons (n) have a MAFID that is no giant's."""
-    few = _no_giants(packed)
-    return few.aggregate(n=few.persons.sum().fill_null(0).cast("int64"))
+    """One row: how many persons (n) have a MAFID."""
+    return packed.aggregate(n=packed.persons.sum().fill_null(0).cast("int64"))
+
+
+def _whole(packed: Table) -> Table:
+    """Words as whole numbers, of a table without giants."""
+    return packed.mutate(**{word: packed[word].cast("int64") for word in FIELDS.words})
 
 
 def of_giants(tables: Tables, giants: Table) -> Tables:
@@ -139,7 +139,10 @@ def _beside(left: Table, right: Table) -> Table:
 
 
 def related(persons: Table) -> Table:
-    """Everybody with a MAFID, and what each is in its household."""
+    """Everybody with a MAFID, and what each is in its household.
+
+    Truncation takes numbers of persons from here, so nobody may be left out (claim C1 of docs/privacy.md).
+    """
     persons = persons.filter(persons.MAFID.notnull())
     return persons.select("MAFID", relation=RELATION.expression(persons).cast("int8"))
 
@@ -157,7 +160,7 @@ def packed_members_of(relations: Table) -> Table:
         "MAFID", **{word: numbered(relations.relation, weights.tolist()) for word, weights in words.items()}
     )
     return coded.group_by("MAFID").agg(
-        persons=coded.count().cast("int64"), **{word: coded[word].sum() for word in words}
+        persons=coded.count().cast("int64"), **{word: coded[word].cast("float64").sum() for word in words}
     )
 
 

@@ -16,10 +16,11 @@ from ibis.expr.types import IntegerColumn, IntegerValue, Table, Value
 from phsafe.schema import Column
 from phsafe.tabulation.coding import Classes, among, code_at, list_of
 
-#: A count has 12 bits, so that five fit in a word with a sign.
-FIELD_BITS = 12
+#: A count has 13 bits, so that four fit in the 53 that a float adds up exactly. Floats, because no number of persons is
+#: too large for them: engines refuse whole numbers that are, or add them up in twice the bytes.
+FIELD_BITS = 13
 LIMIT = 2**FIELD_BITS
-FIELDS_PER_WORD = 5
+FIELDS_PER_WORD = 4
 
 
 @dataclass(frozen=True)

@@ -164,14 +164,13 @@ class HouseholdRules:
         """Count the compositions of one part."""
         once, every = self._once, (part.tables, part.units_twice, part.geo_twice)
         with engine.materialized(once(giants_of, members)) as giants:
-            are_there = self._number(engine, _keys_in, giants) > 0
             matched, packed = part.matched, members
-            if are_there:
+            if self._number(engine, _keys_in, giants):
                 matched, packed = once(without_giants, matched, packed, giants)
                 self._giants += engine.fetch(once(self._over, *every, giants)).to_pylist()
             composed = self._all_matched(engine, part, matched, packed)
             if composed is None:
-                composed = pl.DataFrame(engine.fetch(once(compositions, *every, members, giants)))
+                composed = pl.DataFrame(engine.fetch(once(compositions, *every, packed, giants)))
         self._composed.add(composed)
 
     def _all_matched(self, engine: Engine, part: Part, matched: Table, packed: Table) -> pl.DataFrame | None:
