@@ -46,7 +46,9 @@ POPULATIONS = st.fixed_dictionaries(
         "persons": records(
             PERSONS,
             12,
-            RELSHIP=st.sampled_from(["20", "21", "22", "23", "24", "25", "27", "28", "30", "34", "37", "?", None]),
+            RELSHIP=st.sampled_from(
+                ["20", "21", "22", "23", "24", "25", "27", "28", "30", "34", "37", "?", None]
+            ),
             QAGE=st.sampled_from([3, 17, 18, 40, -1, 116, None]),
         ),
         "units": records(UNITS, 5, NPF=st.sampled_from([0, 2, 3, 1, None])),

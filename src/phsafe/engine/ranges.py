@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 SORTED_ROWS = 3_300_000
 #: The same where every part means reading all files again: as few parts as memory allows.
 UNSORTED_ROWS = 200_000_000
-#: Files count as sorted if reading all parts means reading every row fewer times than this.
+#: Files count as sorted if reading all parts means reading every row no more than this many times.
 READ_TWICE = 1.5
 
 
@@ -76,7 +76,7 @@ def sorted_cuts(tables: Sequence[Sequence[RowGroup]], threads: int = 1) -> list[
             g.rows for part in ranges_between(cuts) for g in everything if part.overlaps(g.low, g.high)
         )
         # What is large and has no piece to cut at may lie in any order.
-        if read < READ_TWICE * total and (cuts or full == 1):
+        if read <= READ_TWICE * total and (cuts or full == 1):
             return cuts
     return None
 
