@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from phsafe.engine.ranges import KeyRange
-from phsafe.stopping import HEARING, wait_for
+from phsafe.stopping import HEARING, uninterrupted, wait_for
 
 
 class PartEngine(Protocol):
@@ -48,7 +48,8 @@ def side_by_side(
     with ThreadPoolExecutor(len(engines)) as pool:
         running: list[Future[None]] = []
         try:
-            running += (pool.submit(run, engine) for engine in engines)
+            with uninterrupted():  # A thread that is stopped while it starts would be nobody's.
+                running += [pool.submit(run, engine) for engine in engines]
             wait_for(running)
             for future in running:
                 if future.done():
