@@ -11,6 +11,7 @@ from phsafe.engine import EngineOptions, open_engine
 from phsafe.schema import GEO, PERSONS, UNITS
 from phsafe.source import load
 from phsafe.tabulation.households import matched, repeated
+from phsafe.tabulation.people import coded
 from phsafe.tabulation.plan import Plan
 from phsafe.tabulation.run import Part
 from phsafe.validation import households as module
@@ -79,7 +80,7 @@ def both(engine, data):
         plain = engine.fetch(counts_of(base, named(household_rules()))).to_pylist()[0]
         rules = HouseholdRules()
         with (
-            rules.members(engine, tables.persons) as members,
+            rules.members(engine, coded(tables.persons, PLAN, rules)) as members,
             engine.materialized(matched(tables, PLAN, units, geo, rules)) as both_rows,
         ):
             rules.look(engine, Part(tables, units, geo, both_rows), members)

@@ -24,7 +24,10 @@ from phsafe.tabulation.plan import Plan
 
 
 class MoreColumns(Protocol):
-    """What else somebody wants to know of units and geo rows that are put side by side."""
+    """What else somebody wants to know of persons, and of units and geo rows that are put side by side."""
+
+    def of_persons(self, persons: Table) -> Mapping[str, IntegerValue]:
+        """Columns for each person, in one byte or two."""
 
     def of_units(self, units: Table) -> Mapping[str, IntegerValue]:
         """Columns for each unit."""

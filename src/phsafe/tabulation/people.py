@@ -8,6 +8,7 @@ from ibis.expr.types import BooleanValue, IntegerValue, Table
 
 from phsafe.conditions import Where
 from phsafe.tabulation.coding import among
+from phsafe.tabulation.households import MoreColumns
 from phsafe.tabulation.plan import Plan
 
 
@@ -26,11 +27,19 @@ def homes(households: Table) -> Table:
     return households.group_by(kind=_.place.cast("int64")).agg(n=_.count().cast("int64"))
 
 
-def joined(persons: Table, households: Table, plan: Plan) -> Table:
+def coded(persons: Table, plan: Plan, more: MoreColumns | None) -> Table:
+    """MAFID and code of everybody in any universe; or, with more columns, of everybody with a MAFID.
+
+    Truncation may take numbers of persons from here, so nobody else may be left out (claim C1 of docs/privacy.md).
+    """
+    people = passing(persons, plan.anybody) if more is None else persons.filter(persons.MAFID.notnull())
+    code = plan.persons.expression(people).cast("int16" if plan.persons.size <= 2**15 else "int64")
+    return people.select("MAFID", code=code, **(more.of_persons(people) if more else {}))
+
+
+def joined(coded_persons: Table, households: Table, plan: Plan) -> Table:
     """How many persons (n) of each kind there are, before truncation."""
-    people = passing(persons, plan.anybody)
-    coded = people.select("MAFID", code=plan.persons.expression(people))
-    pairs = coded.inner_join(households, "MAFID")
+    pairs = coded_persons.select("MAFID", "code").inner_join(households, "MAFID")
     return pairs.group_by(kind=kind(pairs, plan)).agg(n=_.count().cast("int64"))
 
 

@@ -109,8 +109,8 @@ class Part:
 class Look(MoreColumns, Protocol):
     """Something else to find out about each part while it is at hand."""
 
-    def members(self, engine: Engine, persons: Table) -> AbstractContextManager[Table]:
-        """While the context lasts, a table with MAFID and `persons`, for everybody in a part.
+    def members(self, engine: Engine, people: Table) -> AbstractContextManager[Table]:
+        """While the context lasts, a table with MAFID and `persons`, of people with the columns that were asked for.
 
         Truncation relies on it: a number may be too large, and never too small.
         """
@@ -162,9 +162,11 @@ class _Counting:
 
             twice = [keep(once(repeated, table, self._engine)) for table in (tables.units, tables.geo)]
             units, sizes = once(matched, tables, plan, *twice, look), None
+            persons = once(people.coded, tables.persons, plan, look)
             if look is not None:
                 # Nothing needs more memory than people by household, so that is done while there is nothing else.
-                sizes = shared.enter_context(look.members(engine, tables.persons))
+                persons = kept.enter_context(engine.gathered(persons, KEY))
+                sizes = shared.enter_context(look.members(engine, persons))
                 units = keep(units, shared)
                 look.look(engine, once(Part, tables, *twice, units), sizes)
             if not plan.tabulations:
@@ -178,10 +180,10 @@ class _Counting:
             else:
                 numerous = keep(once(truncation.larger, sizes, homes, plan))
             shared.close()  # The largest tables of a part: from here on, households are enough.
-            self._add("joined", engine.fetch(once(people.joined, tables.persons, homes, plan)))
-            persons = keep(once(truncation.persons_of, numerous, tables.persons, self._columns))
-            crowded = keep(once(truncation.crowded, persons, homes, plan, self._engine))
-            members = keep(once(truncation.members, persons, crowded))
+            self._add("joined", engine.fetch(once(people.joined, persons, homes, plan)))
+            records = keep(once(truncation.persons_of, numerous, tables.persons, self._columns))
+            crowded = keep(once(truncation.crowded, records, homes, plan, self._engine))
+            members = keep(once(truncation.members, records, crowded))
             oversized = keep(once(truncation.oversized, members, plan))
             self._add("beyond", engine.fetch(once(truncation.beyond, oversized, plan)))
             if self._truncate:

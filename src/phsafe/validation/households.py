@@ -138,17 +138,13 @@ def _beside(left: Table, right: Table) -> Table:
     return joined.select(MAFID=ibis.coalesce(joined.MAFID, joined.MAFID_right), **columns).view()
 
 
-def related(persons: Table) -> Table:
-    """Everybody with a MAFID, and what each is in its household.
-
-    Truncation takes numbers of persons from here, so nobody may be left out (claim C1 of docs/privacy.md).
-    """
-    persons = persons.filter(persons.MAFID.notnull())
-    return persons.select("MAFID", relation=RELATION.expression(persons).cast("int8"))
+def relation(persons: Table) -> IntegerValue:
+    """What each person is in its household, in one byte."""
+    return RELATION.expression(persons).cast("int8")
 
 
-def packed_members_of(relations: Table) -> Table:
-    """As `members_of`, with the numbers of each relation packed in words: for fewer than LIMIT persons.
+def packed_members_of(people: Table) -> Table:
+    """As `members_of`, of people with their relations, the numbers packed in words: for fewer than LIMIT persons.
 
     Truncation takes the number of persons from here, so everybody with a MAFID is in it (claim C1 of docs/privacy.md).
     """
@@ -156,8 +152,8 @@ def packed_members_of(relations: Table) -> Table:
     for name, condition in RELATIONS.items():
         word, weight = FIELDS.weights(name)
         words[word] += weight * RELATION.mask(np.arange(RELATION.size), condition)
-    coded = relations.select(
-        "MAFID", **{word: numbered(relations.relation, weights.tolist()) for word, weights in words.items()}
+    coded = people.select(
+        "MAFID", **{word: numbered(people.relation, weights.tolist()) for word, weights in words.items()}
     )
     return coded.group_by("MAFID").agg(
         persons=coded.count().cast("int64"), **{word: coded[word].cast("float64").sum() for word in words}

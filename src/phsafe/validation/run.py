@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import polars as pl
@@ -13,7 +13,6 @@ from ibis.expr.types import IntegerValue, Table
 from phsafe.config import Config
 from phsafe.engine import Engine
 from phsafe.progress import Progress, part, silent
-from phsafe.schema import KEY
 from phsafe.source.tables import Tables
 from phsafe.tabulation import Tabulated, tabulate_tables
 from phsafe.tabulation.households import repeated
@@ -32,7 +31,7 @@ from phsafe.validation.households import (
     of_giants,
     packed_members_of,
     persons_in,
-    related,
+    relation,
     unpacked,
     without_giants,
 )
@@ -143,6 +142,10 @@ class HouseholdRules:
         self._once, self._composed = Once(), Sum("n")
         self._giants: list[dict[str, int]] = []
 
+    def of_persons(self, persons: Table) -> dict[str, IntegerValue]:
+        """See `phsafe.tabulation.households.MoreColumns`."""
+        return {"relation": relation(persons)}
+
     def of_units(self, units: Table) -> dict[str, IntegerValue]:
         """See `phsafe.tabulation.households.MoreColumns`."""
         return {"unit_facts": UNIT_FACTS.pack(units)}
@@ -151,14 +154,9 @@ class HouseholdRules:
         """See `phsafe.tabulation.households.MoreColumns`."""
         return {"geo_facts": GEO_FACTS.pack(geo)}
 
-    @contextmanager
-    def members(self, engine: Engine, persons: Table) -> Iterator[Table]:
+    def members(self, engine: Engine, people: Table) -> AbstractContextManager[Table]:
         """See `phsafe.tabulation.run.Look`."""
-        once = self._once
-        with ExitStack() as kept:
-            with engine.gathered(once(related, persons), KEY) as relations:
-                packed = kept.enter_context(engine.materialized(once(packed_members_of, relations)))
-            yield packed
+        return engine.materialized(self._once(packed_members_of, people))
 
     def look(self, engine: Engine, part: Part, members: Table) -> None:
         """Count the compositions of one part."""
