@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from phsafe.auditing import audit
     from phsafe.budgets import Budget, Comparison, budget, compare
     from phsafe.config import Config
-    from phsafe.engine import EngineOptions
+    from phsafe.engines import EngineOptions
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
     from phsafe.explorer.calls import solve
@@ -31,7 +31,7 @@ _HOMES = {
     "CENSUS_2020": "phsafe.tables",
     "Comparison": "phsafe.budgets",
     "Config": "phsafe.config",
-    "EngineOptions": "phsafe.engine",
+    "EngineOptions": "phsafe.engines",
     "Estimates": "phsafe.estimation",
     "PHSafeError": "phsafe.errors",
     "Release": "phsafe.folder",

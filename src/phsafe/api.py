@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 
 from phsafe.config import Config
-from phsafe.counting import Settings, count
-from phsafe.engine import EngineOptions
+from phsafe.counting.output import tidy
+from phsafe.counting.report import Report
+from phsafe.engines import EngineOptions
 from phsafe.folder import Release
 from phsafe.progress import Progress, silent
+from phsafe.readers import DataSource, open_source
 from phsafe.releasing import default_ledger, release_tables
-from phsafe.source import DataSource, open_source
+from phsafe.scan import Settings, count, validate_source
 from phsafe.spec import Catalog
 from phsafe.tables import CENSUS_2020
-from phsafe.tabulation import tidy
-from phsafe.validation import Report, validate_tables
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 
@@ -40,13 +40,8 @@ def validate(
     """
     loaded = Config.load(config, catalog)
     with open_source(data, options, loaded.reader) as source:
-        return validate_tables(
-            source.tables(),
-            loaded,
-            source.engine,
-            allow_unclassified=allow_unclassified,
-            progress=progress,
-        )
+        report, _ = validate_source(loaded, source, allow_unclassified=allow_unclassified, progress=progress)
+        return report
 
 
 def tabulate(

@@ -7,7 +7,7 @@ written down. That is what the privacy argument needs (claim C2 of docs/privacy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 Code = int | str
@@ -46,6 +46,10 @@ class Where:
     def codes(self, column: str) -> frozenset[Code] | None:
         """The codes allowed in `column`, or None where any is."""
         return dict(self.terms).get(column)
+
+    def on(self, columns: Collection[str]) -> Where:
+        """The terms on some columns."""
+        return Where(tuple(term for term in self.terms if term[0] in columns))
 
     def allows(self, row: Mapping[str, object]) -> bool:
         """Whether one row passes."""

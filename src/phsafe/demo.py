@@ -13,7 +13,7 @@ import polars as pl
 
 from phsafe import exact
 from phsafe.config import Config
-from phsafe.counting import Settings, count
+from phsafe.counting.output import tidy
 from phsafe.estimation import Estimates, estimate
 from phsafe.estimation.lines import basis, output
 from phsafe.files import check_absent
@@ -22,9 +22,9 @@ from phsafe.parameters import parameters_2020
 from phsafe.progress import Progress, part, silent
 from phsafe.releasing import release_tables
 from phsafe.reporting import report
+from phsafe.scan import Settings, count
 from phsafe.spec import Catalog, Table
 from phsafe.synthesis import synth
-from phsafe.tabulation import tidy
 
 #: One large and one small state.
 STATES = ("06", "56")

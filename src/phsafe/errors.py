@@ -20,6 +20,9 @@ class PHSafeError(Exception):
         self.reasons = (reasons,) if isinstance(reasons, str) else tuple(reasons)
         super().__init__("\n".join(self.reasons))
 
+    def __reduce__(self) -> tuple[type[PHSafeError], tuple[tuple[str, ...]]]:
+        return type(self), (self.reasons,)
+
 
 class ConfigError(PHSafeError):
     """A config that can't be used."""

@@ -22,8 +22,7 @@ import polars as pl
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.counting import Settings, count_source
-from phsafe.engine import EngineOptions, started
+from phsafe.engines import EngineOptions, started
 from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.exact import text
 from phsafe.files import check_absent, draft, write_table
@@ -33,8 +32,9 @@ from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
 from phsafe.privacy.ledger import Ledger
 from phsafe.privacy.mechanism import Session, open_session
 from phsafe.progress import Progress, part, silent
-from phsafe.source import DataSource, Source, open_source
-from phsafe.source.fingerprint import fingerprint_chunks
+from phsafe.readers import DataSource, Source, open_source
+from phsafe.readers.fingerprint import fingerprint_chunks
+from phsafe.scan import Settings, count_source
 from phsafe.stopping import uninterrupted
 
 #: Bytes that a row of a release takes at most, twice over; and the rest, with blocks that files don't fill.

@@ -1,22 +1,33 @@
-"""Work shared out over processes, with its results in order."""
+"""Work shared out over processes, with its results in order.
+
+The processes are plain children that read tasks from a pipe. Unlike those of `multiprocessing`, they never import the
+script that uses this package, so the script needs no ``if __name__ == "__main__"``.
+"""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
+import pickle
+import queue
+import subprocess
+import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from phsafe.errors import PHSafeError
-from phsafe.stopping import SIGNALS, wait_for
+from phsafe.stopping import uninterrupted, wait_for
 
 T = TypeVar("T")
 R = TypeVar("R")
+#: What a child does first. Its arguments: the pipe that closes when its parent ends.
+START = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from phsafe.workers import serve; serve(int(sys.argv[1]))"
+)
 
 
 def cores() -> int:
@@ -25,34 +36,54 @@ def cores() -> int:
 
 
 def in_order(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
-    """The results of a function that a module holds, in the order of the items; one job is done right here.
+    """The results of a function, in the order of the items.
+
+    Args:
+        function: A function that a module holds, or another object that can be pickled. Each process gets it once.
+        items: What to call it with. They are taken one by one, and no more wait than keep all processes busy.
+        jobs: How many processes to use; with one, the work is done right here.
+
+    Raises:
+        PHSafeError: A process ended early.
 
     >>> list(in_order(abs, [-1, 2], jobs=1))
     [1, 2]
+
     """
     return map(function, items) if jobs <= 1 else _by_many(function, items, jobs)
 
 
 def _by_many(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
-    # "spawn", because forking a process that has threads (Arrow's, a progress bar's) can lock up.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start)
-    # A window keeps all processes busy, and the memory from growing while this one uses what they made.
     waiting: deque[Future[R]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > jobs + 1:
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    workers: list[_Worker] = []
+
+    def call(item: T) -> R:
+        worker = idle.get()
+        try:
+            result: R = worker.call(item)
+        finally:
+            idle.put(worker)
+        return result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            with uninterrupted():  # A process started by an interrupted call would belong to nobody.
+                workers += [_Worker(function) for _ in range(jobs)]
+            for worker in workers:
+                idle.put(worker)
+            for item in items:
+                with uninterrupted():
+                    waiting.append(pool.submit(call, item))
+                if len(waiting) > jobs + 1:
+                    yield _result(waiting.popleft())
+            while waiting:
                 yield _result(waiting.popleft())
-        while waiting:
-            yield _result(waiting.popleft())
-    except BrokenProcessPool:
-        raise PHSafeError(
-            "a process that shared the work ended early: out of memory, or a script without "
-            'if __name__ == "__main__"; try jobs=1'
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        finally:
+            for future in waiting:
+                future.cancel()
+            for worker in workers:
+                worker.end()
 
 
 def _result(future: Future[R]) -> R:
@@ -60,15 +91,84 @@ def _result(future: Future[R]) -> R:
     return future.result()
 
 
-def _start() -> None:
-    """Leave signals to the parent, and end when the parent is gone."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+class _Worker:
+    """A child process, and the pipes to it."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        life, self._alive = os.pipe()
+        silent = None if os.environ.get("PHSAFE_DEBUG") == "1" else subprocess.DEVNULL
+        # In a session of its own, so that Ctrl-C reaches this process alone.
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", START, str(life)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=silent, pass_fds=[life], start_new_session=True,
+        )  # fmt: skip
+        os.close(life)
+        self._first: list[Any] | None = [sys.path, function]
+
+    def call(self, item: Any) -> Any:  # noqa: ANN401
+        """The result of the function; its error is raised here."""
+        tasks, results = self._process.stdin, self._process.stdout
+        assert tasks is not None
+        assert results is not None
+        try:
+            for message in [*(self._first or ()), item]:
+                pickle.dump(message, tasks, pickle.HIGHEST_PROTOCOL)
+            self._first = None
+            tasks.flush()
+            done, result = pickle.load(results)  # noqa: S301  (written by our own child)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            raise PHSafeError(
+                "a process that shared the work ended early; was there enough memory? Try fewer processes"
+            ) from None
+        if not done:
+            raise result
+        return result
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._alive)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    pass  # What was not read by the child is lost, as intended.
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def serve(life: int) -> None:
+    """The life of a child: read the function, then tasks, and write results.
+
+    Args:
+        life: A pipe that closes when the parent ends.
+
+    """
+    threading.Thread(target=_end_with_parent, args=[life], daemon=True).start()
+    tasks, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Nothing that a library prints may get among the results.
+    os.dup2(2, 1)
+    function = pickle.load(tasks)  # noqa: S301  (written by our own parent)
+    while True:
+        try:
+            item = pickle.load(tasks)  # noqa: S301
+        except EOFError:
+            return
+        pickle.dump(_outcome(function, item), results, pickle.HIGHEST_PROTOCOL)
+        results.flush()
+
+
+def _outcome(function: Callable[[Any], Any], item: Any) -> tuple[bool, Any]:  # noqa: ANN401
+    """Whether the function returned, and its result or its error; another library's text might hold a record."""
+    try:
+        return True, function(item)
+    except PHSafeError as error:
+        return False, error
+    except Exception as error:
+        traceback.print_exc()
+        return False, RuntimeError(f"{type(error).__name__} in a process that shared the work")
+
+
+def _end_with_parent(life: int) -> None:
+    os.read(life, 1)
+    os._exit(1)

@@ -21,12 +21,12 @@ from phsafe.appraisal.scenarios import Scenario, scenarios
 from phsafe.appraisal.shares import shares
 from phsafe.appraisal.trials import Made, batches, make
 from phsafe.config import Config
-from phsafe.counting import Settings
-from phsafe.engine import EngineOptions
+from phsafe.engines import EngineOptions
 from phsafe.errors import DataError, PHSafeError, Reasons
 from phsafe.files import check_absent
 from phsafe.progress import Progress, part, silent
-from phsafe.source import DataSource, open_source
+from phsafe.readers import DataSource, open_source
+from phsafe.scan import Settings
 from phsafe.spec import Catalog
 from phsafe.synthesis import MARK
 from phsafe.tables import CENSUS_2020

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.counting import Settings, count
-from phsafe.engine import EngineOptions, started
+from phsafe.engines import EngineOptions, started
 from phsafe.estimation.lines import basis, counted, ratios
 from phsafe.levels import Level
 from phsafe.progress import Progress, part, silent
-from phsafe.source import DataSource
+from phsafe.readers import DataSource
+from phsafe.scan import Settings, count
 from phsafe.spec import Table, Tabulation
 
 #: The keys of a line of a finished table.

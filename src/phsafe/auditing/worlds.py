@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from phsafe.conditions import Code, where
 from phsafe.config import Config
-from phsafe.engine import open_engine
+from phsafe.engines import open_engine
 from phsafe.levels import UNATTRIBUTED, Geography, Level
-from phsafe.source import load
+from phsafe.readers import load
+from phsafe.scan import scan_tables
 from phsafe.spec import Catalog, Line, Table, Tabulation
-from phsafe.tabulation.run import tabulate_tables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def neighbours(
 
 def _counts(config: Config, frames: dict[str, pa.Table]) -> Counts:
     with open_engine() as engine:
-        return tabulate_tables(load(frames, engine), config, engine).counts()
+        return scan_tables(load(frames, engine), config, engine).counts()
 
 
 def _catalog(worlds: int, units: bool) -> Catalog:

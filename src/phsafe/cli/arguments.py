@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from phsafe.engine import EngineOptions
+    from phsafe.engines import EngineOptions
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="Parameters: production JSON, or TOML.")]
 DataPath = Annotated[
@@ -67,7 +67,7 @@ def engine_options(
     spark_conf: list[str] | None = None,
 ) -> EngineOptions:
     """The options of an engine, checked."""
-    from phsafe.engine import ENGINES, EngineOptions
+    from phsafe.engines import ENGINES, EngineOptions
 
     if engine not in ENGINES:
         raise typer.BadParameter(f"expected one of {', '.join(ENGINES)}, got {engine}", param_hint="--engine")

@@ -38,9 +38,9 @@ def release(
     """Publish noisy measurements: validate, count, charge the ledger, add noise once, check, write."""
     from phsafe.cli import console
     from phsafe.config import Config
-    from phsafe.counting import Settings
     from phsafe.exact import text
     from phsafe.releasing import default_ledger, release_tables
+    from phsafe.scan import Settings
     from phsafe.stopping import uninterrupted
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)

@@ -29,12 +29,12 @@ def tabulate(
     """Write exact counts. [bold red]NOT PRIVATE[/]: for checks by people who may see the records."""
     from phsafe.cli.console import note, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.counting import Settings, count_source
-    from phsafe.engine import started
+    from phsafe.counting.output import NOT_PRIVATE, write_counts
+    from phsafe.engines import started
     from phsafe.errors import Reasons
     from phsafe.files import check_absent
-    from phsafe.source import open_source
-    from phsafe.tabulation import NOT_PRIVATE, write_counts
+    from phsafe.readers import open_source
+    from phsafe.scan import Settings, count_source
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
     with started(options) as running, ExitStack() as reading:

@@ -33,11 +33,12 @@ def validate(
     from phsafe import exact
     from phsafe.cli.console import note, out, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.engine import started
+    from phsafe.counting.report import NOT_PRIVATE, offenders
+    from phsafe.counting.report_output import as_table, summary, write_examples
+    from phsafe.engines import started
     from phsafe.errors import Reasons
-    from phsafe.source import open_source
-    from phsafe.validation import NOT_PRIVATE, offenders, validate_tables
-    from phsafe.validation.report import as_table, summary, write_examples
+    from phsafe.readers import open_source
+    from phsafe.scan import validate_source
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
     with started(options) as running, ExitStack() as reading:
@@ -50,12 +51,12 @@ def validate(
         assert source is not None
         warn(NOT_PRIVATE)
         with progress_bar("validate") as progress:
-            tables, opened = source.tables(), source.engine
-            report = validate_tables(
-                tables, loaded, opened, allow_unclassified=allow_unclassified, progress=progress
-            )
+            report, tabulated = validate_source(
+                loaded, source, allow_unclassified=allow_unclassified,
+                examples=0 if examples is None else arg.MAX_EXAMPLES, progress=progress,
+            )  # fmt: skip
             if examples is not None and report.findings:
-                number = write_examples(examples, offenders(tables, opened, limit=arg.MAX_EXAMPLES))
+                number = write_examples(examples, offenders(tabulated))
                 note(f"Wrote {number} keys of offending records to {examples} (confidential, owner only).")
     if json:
         typer.echo(exact.dumps(report.to_dict()))

@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
-from phsafe.engine import EngineOptions
-from phsafe.engine.duckdb_errors import was_interrupted
+from phsafe.engines import EngineOptions
+from phsafe.engines.duckdb_errors import was_interrupted
 from phsafe.errors import DataError, PHSafeError
 from phsafe.files import check_absent, new_folder
 from phsafe.microdata import checks, mapping

@@ -16,7 +16,7 @@ from phsafe.errors import DataError
 from phsafe.microdata.archive import CsvFile
 from phsafe.microdata.layout import Kind, kind_of
 from phsafe.progress import Progress
-from phsafe.source.delimited import MAX_HEADER, header
+from phsafe.readers.delimited import MAX_HEADER, header
 
 BLOCK = 16 * 2**20
 

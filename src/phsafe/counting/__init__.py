@@ -1,0 +1,1 @@
+"""Exact counts: one kernel over partitions in key order. Confidential."""

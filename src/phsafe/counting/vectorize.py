@@ -1,0 +1,139 @@
+"""From counted codes to the vectors of the public grid.
+
+Where a code goes depends on that code alone: to one cell, one iteration and one region at most (claims C1.2 and C3 of
+docs/privacy.md). Codes that fit no cell or no group are counted nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from phsafe.conditions import Where
+from phsafe.counting.kernel import Counted
+from phsafe.counting.plan import Plan
+from phsafe.counting.records import Array
+from phsafe.grid import Counts
+from phsafe.levels import Geography, Level, digits
+from phsafe.spec import Tabulation
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """The exact counts of a run, and what its rules found. Confidential."""
+
+    plan: Plan
+    counted: Counted
+
+    def counts(self, *, truncate: bool = True) -> Counts:
+        """One vector for each measurement of the config.
+
+        Args:
+            truncate: Whether to leave out the persons beyond the thresholds.
+
+        """
+        vectors: dict[tuple[str, str], NDArray[np.int64]] = {}
+        for tabulation in self.plan.tabulations:
+            places = self._places(tabulation, truncate)
+            for level in self.plan.config.levels_of(tabulation):
+                vectors[tabulation.name, level.key] = places.vector(level)
+        if any(vector.min(initial=0) < 0 for vector in vectors.values()):
+            raise AssertionError("a count came out below zero: more was dropped than was there")
+        return vectors
+
+    def unclassified(self) -> dict[str, int]:
+        """For each tabulation, how many rows of its universe fit none of its cells."""
+        found = {}
+        for tabulation in self.plan.tabulations:
+            places = self._places(tabulation, truncate=False)
+            found[tabulation.name] = int(places.numbers[places.cells() == NOWHERE].sum())
+        return found
+
+    def beyond_threshold(self) -> dict[str, tuple[int, int]]:
+        """For each person tabulation, how many persons its universe has and how many are beyond its threshold."""
+        classes, numbers = self.counted.persons.items()
+        found = {}
+        for tabulation in self.plan.tabulations:
+            if tabulation.persons is not None:
+                inside = self.plan.persons.mask(tabulation.persons)[classes]
+                universe = self.plan.universes.index(self.plan.universe(tabulation))
+                found[tabulation.name] = (int(numbers[inside].sum()), int(self.counted.beyond[universe]))
+        return found
+
+    def _places(self, tabulation: Tabulation, truncate: bool) -> _Places:
+        codes, numbers = self.counted.everybody[tabulation.name].items()
+        if truncate and tabulation.counts_persons:
+            less, fewer = self.counted.dropped[tabulation.name].items()
+            codes, numbers = np.concatenate([codes, less]), np.concatenate([numbers, -fewer])
+        return _Places(self.plan, tabulation, codes, numbers)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Codes of a tabulation, how often each is counted, and where each goes."""
+
+    plan: Plan
+    tabulation: Tabulation
+    codes: Array
+    numbers: Array
+
+    def vector(self, level: Level) -> NDArray[np.int64]:
+        """The counts at a level, in the order of `phsafe.grid.level_rows`."""
+        iterations = level.iteration_level.iterations
+        regions = level.geography.within(self.plan.config.states)
+        conditions = [self.plan.iteration_condition(self.tabulation, i) for i in iterations]
+        digits = [
+            (self._regions(level.geography, [code for code, _ in regions]), len(regions)),
+            (self._first(conditions), len(iterations)),
+            (self.cells(), len(self.tabulation.cells)),
+        ]
+        position = np.zeros(len(self.codes), np.int64)
+        inside = np.ones(len(self.codes), dtype=bool)
+        length = 1
+        for digit, size in digits:
+            position = position * size + digit
+            inside &= digit != NOWHERE
+            length *= size
+        counts = np.zeros(length, np.int64)
+        np.add.at(counts, position[inside], self.numbers[inside])
+        return counts
+
+    def cells(self) -> Array:
+        """The position of each code's cell, or NOWHERE."""
+        return self._first(self.tabulation.cells.values())
+
+    def _first(self, conditions: Iterable[Where]) -> Array:
+        """The position of the condition that each code passes, or NOWHERE."""
+        units, persons = self.plan.units_of(self.tabulation), self.plan.persons_of(self.tabulation)
+        place, person = np.divmod(self.codes, persons.size)
+        unit = place % units.size
+        index = np.full(len(self.codes), NOWHERE, np.int64)
+        for i, condition in enumerate(conditions):
+            index[persons.mask(persons.part(condition))[person] & units.mask(units.part(condition))[unit]] = i
+        return index
+
+    def _regions(self, geography: Geography, codes: list[str]) -> Array:
+        """The position of each code's region in a geography's public list, or NOWHERE."""
+        if not geography.columns:
+            return np.zeros(len(self.codes), np.int64)
+        persons, units = self.plan.persons_of(self.tabulation), self.plan.units_of(self.tabulation)
+        distinct, index = np.unique(self.codes // (persons.size * units.size), return_inverse=True)
+        position = {code: i for i, code in enumerate(codes)}
+        found = [position.get(self._region_code(geography, int(number)), NOWHERE) for number in distinct]
+        return np.array(found, np.int64)[index] if found else index
+
+    def _region_code(self, geography: Geography, number: int) -> str:
+        """A region's number as the text that a geography lists; something that it doesn't list for an unknown one."""
+        texts = {}
+        for column, radix in self.plan.region_radices.items():
+            number, digit = divmod(number, radix)
+            is_state = column == self.plan.geo_columns[0]
+            texts[column] = (
+                self.plan.config.states[digit - 1] if is_state else f"{digit - 1:0{digits(column)}d}"
+            )
+        return "".join(texts[column] for column in geography.columns)

@@ -1,0 +1,45 @@
+"""Arrow's types and Spark's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
+_LARGEST = 2**63 - 1
+
+
+def schema_of(schema: Any) -> pa.Schema:  # noqa: ANN401
+    """The columns of a Spark frame in Arrow's types."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  (PySpark is an extra)
+
+    columns = []
+    for column in schema.fields:
+        try:
+            columns.append((column.name, to_arrow_type(column.dataType)))
+        except Exception:  # A type that Arrow doesn't have, which no column may have either.
+            columns.append((column.name, pa.null()))
+    return pa.schema(columns)
+
+
+def plain(frame: pa.Table) -> pa.Table:
+    """The same columns, without dictionaries, views and unsigned integers."""
+    columns = {name: _plain(column) for name, column in zip(frame.column_names, frame.columns, strict=True)}
+    return pa.table(columns)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return column.cast(pa.string())
+    if kind in _SIGNED:
+        return column.cast(_SIGNED[kind])
+    if pa.types.is_uint64(kind):
+        # No column of a layout has such numbers; they are no number of Spark's either.
+        fits = pc.less_equal(column, pa.scalar(_LARGEST, pa.uint64()))
+        return pc.if_else(fits, column, pa.scalar(None, pa.uint64())).cast(pa.int64())
+    return column

@@ -1,0 +1,44 @@
+"""CSV: comma, double quotes, a header with the columns in any order, UTF-8, plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from pathlib import Path
+
+from phsafe.engines import Engine, EngineTable, Location
+from phsafe.errors import DataError
+
+GZIP = b"\x1f\x8b"
+#: The longest header that is worth reading; a "line" above it is no CSV.
+MAX_HEADER = 100_000
+
+
+def read(path: Path, engine: Engine) -> EngineTable:
+    """The table of a CSV file, every column as text."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+        zipped = start == GZIP
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            line = file.readline(MAX_HEADER)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or "it is damaged"
+        raise DataError(f"{path}: can't read the file: {why}") from None
+    return engine.read_csv(path, header(path, line), gzip=zipped)
+
+
+def header(path: Location, line: bytes) -> list[str]:
+    """The names in the first line. A damaged header is described, never shown: it may be a record."""
+    try:
+        text = line.decode("utf-8-sig")
+        names = next(csv.reader(io.StringIO(text), strict=True), [])
+    except (UnicodeDecodeError, csv.Error):
+        raise DataError(f"{path}: expected CSV text in UTF-8 with a header line, got other bytes") from None
+    if not names or len(line) >= MAX_HEADER:
+        raise DataError(f"{path}: expected a header line with column names, got none")
+    if len(set(names)) != len(names) or "" in names:
+        raise DataError(f"{path}: expected every column name once, got repeated or empty ones")
+    return names
