@@ -22,7 +22,7 @@ import polars as pl
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.counting import Settings, count
+from phsafe.scan import Settings, count
 from phsafe.estimation import estimate_frames
 from phsafe.estimation.lines import basis, counted, ratios
 from phsafe.privacy.mechanism import open_session

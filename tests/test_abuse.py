@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from phsafe import scratch
-from phsafe.engine import DuckDB
+from phsafe.engines import DuckDB
 from phsafe.privacy.ledger import Ledger
 
 NAMES = {

@@ -24,7 +24,7 @@ from phsafe.errors import OutputError, PHSafeError
 from phsafe.folder import Release
 from phsafe.folder_check import problems
 from phsafe.privacy.ledger import Ledger
-from phsafe.source.fingerprint import fingerprint_chunks
+from phsafe.readers.fingerprint import fingerprint_chunks
 from phsafe.stopping import stoppable
 
 ROWS = {

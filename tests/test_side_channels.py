@@ -13,7 +13,7 @@ import time
 import pytest
 
 from phsafe.config import Config
-from phsafe.counting import Settings
+from phsafe.scan import Settings
 from phsafe.grid import level_rows
 from phsafe.privacy import mechanism
 from phsafe.releasing import release_tables

@@ -10,7 +10,7 @@ import phsafe
 from phsafe.appraisal import truth
 from phsafe.appraisal.finished import Finished, finished, lines_of, rows_of
 from phsafe.appraisal.scenarios import Scenario
-from phsafe.counting import Settings, count
+from phsafe.scan import Settings, count
 from phsafe.demo import true_value
 
 from .conftest import SMALL

@@ -10,7 +10,7 @@ import pytest
 
 from phsafe.errors import OutputError
 from phsafe.schema import LAYOUTS
-from phsafe.validation.report import write_examples
+from phsafe.counting.report_output import write_examples
 
 MARKER = "Q7Z"
 KEY = 777_123_457

@@ -14,7 +14,7 @@ import pytest
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.counting import Settings, count
+from phsafe.scan import Settings, count
 from phsafe.privacy.mechanism import DISTRIBUTIONS, expected_noise
 from phsafe.synthesis import synth
 

@@ -43,8 +43,7 @@ BATCH = 250
 #: What commands import when they need it.
 PARTS = (
     "releasing",
-    "tabulation",
-    "validation.report",
+    "counting.report_output",
     "estimation.run",
     "estimation.workbook",
     "budgets",

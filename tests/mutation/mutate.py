@@ -1,6 +1,6 @@
 """Change the code a little, many times, and see whether the tests notice. Not part of the test suite.
 
-    python tests/mutation/mutate.py privacy.sensitivity tabulation.truncation > survivors.txt
+    python tests/mutation/mutate.py privacy.sensitivity counting.truncate > survivors.txt
 
 Works on a copy of the last commit. Each mutant differs from the code in one operator, comparison, condition or number,
 or lacks one call. The tests of a module are collected once and run once without change; for each mutant a forked child
@@ -38,7 +38,8 @@ MET = f"{ATTACKS}/test_attack_claims.py::test_noise_is_not_above_its_calibration
 SHOWN = f"{ATTACKS}/test_attack_claims.py::test_what_is_shown_of_a_loss_is_never_below_it"
 REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
-    *(f"tests/tabulation/test_{name}.py" for name in ("plan", "coding", "truncation", "run")),
+    *(f"tests/counting/test_{name}.py" for name in ("plan", "coding", "tally", "vectorize", "kernel")),
+    *(f"tests/counting/test_{name}.py" for name in ("truncation", "scan", "rules", "rules_by_hand", "oracle")),
     f"{ATTACKS}/test_attack_engine_exhaustive.py",
 ]
 LEDGER = [

@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def spark_options():
     """Options with a running session in this process."""
-    from phsafe.engine import EngineOptions, started
+    from phsafe.engines import EngineOptions, started
 
     with started(EngineOptions("spark", spark_master="local[2]", spark_conf=TINY)) as options:
         yield options
@@ -58,7 +58,7 @@ def spark_options():
 @pytest.fixture(scope="session")
 def spark(spark_options):
     """The Spark engine."""
-    from phsafe.engine import open_engine
+    from phsafe.engines import open_engine
 
     with open_engine(spark_options) as engine:
         yield engine
@@ -67,7 +67,7 @@ def spark(spark_options):
 @pytest.fixture(scope="session")
 def duck():
     """DuckDB, to compare with."""
-    from phsafe.engine import EngineOptions, open_engine
+    from phsafe.engines import EngineOptions, open_engine
 
     with open_engine(EngineOptions(threads=1)) as engine:
         yield engine

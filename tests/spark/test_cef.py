@@ -3,7 +3,7 @@
 import pytest
 
 from phsafe.errors import DataError
-from phsafe.source import load
+from phsafe.readers import load
 
 pytestmark = pytest.mark.needs("java")
 

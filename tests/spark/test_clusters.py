@@ -150,7 +150,7 @@ def test_masters_that_are_not_there(helpers, us, small, tmp_path, master, words)
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
 def test_something_else_listens_there(helpers, us, small, tmp_path, scheme, monkeypatch):
     """As in the command, but for its patience of 30 seconds."""
-    code = "from phsafe.cli import main; from phsafe.engine import spark_session as s; s.START = s.ANSWER = 4; main()"
+    code = "from phsafe.cli import main; from phsafe.engines import spark_session as s; s.START = s.ANSWER = 4; main()"
     monkeypatch.setattr(
         helpers, "command", lambda *words: [helpers.sys.executable, "-c", code, *map(str, words)]
     )
@@ -182,7 +182,7 @@ def test_settings_come_from_spark_defaults(helpers, us, small, tmp_path):
     lines = [f"{key} {value}\n" for key, value in conf.items()]
     (tmp_path / "conf" / "spark-defaults.conf").write_text("".join(lines))
     code = (
-        "from phsafe.engine import EngineOptions, started\n"
+        "from phsafe.engines import EngineOptions, started\n"
         "with started(EngineOptions('spark')) as options:\n"
         "    context = options.session.sparkContext\n"
         "    print(context.master, context.appName)\n"

@@ -7,9 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError
-from phsafe.source import load
+from phsafe.readers import load
 
 pytestmark = pytest.mark.needs("java")
 MARKER = "S3CRET"
@@ -18,7 +18,7 @@ GOOD = "".join(f"{i},x{i}\n" for i in range(300)).encode()
 
 def rows(engine, path):
     """All records of a CSV file with columns A and B, in order, through the header's own reader."""
-    from phsafe.source import delimited
+    from phsafe.readers import delimited
 
     if engine.storage is None:
         table = delimited.read(path, engine)

@@ -18,10 +18,11 @@ from phsafe import tabulate, validate
 from phsafe.conditions import where
 from phsafe.config import Config
 from phsafe.schema import GEO, PERSONS
-from phsafe.source import load
-from phsafe.source.canonical import canonical
-from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.tabulation.coding import Coding, looked_up, numbered
+from phsafe.readers import load
+from phsafe.readers.canonical import canonical
+from phsafe.counting.output import tidy
+from phsafe.scan import scan_tables
+from phsafe.counting.coding import Coding, looked_up, numbered
 from phsafe.tabulation.truncation import order_key
 from phsafe.validation.columns import column_rules
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from phsafe import tabulate
-from phsafe.engine import EngineOptions, open_engine, spark_session, started
+from phsafe.engines import EngineOptions, open_engine, spark_session, started
 from phsafe.errors import PHSafeError
 
 

@@ -178,11 +178,11 @@ class TableEncoder:
 
     def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.StringArray:
         """The values of the rows with an unknown code, one text for each row."""
-        odd = batch.filter(pa.array(~known))
-        values = [encoder.readable(odd.column(encoder.column.name)) for encoder in self.columns]
+        odd = pa.array(~known)
+        values = [encoder.readable(batch.column(encoder.column.name)).filter(odd) for encoder in self.columns]
         texts = [column.cast(pa.string()).fill_null(MISSING) for column in values]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
-        return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), pa.array(~known), joined)
+        return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), odd, joined)
 
 
 def _is_dictionary(values: pa.Array) -> bool:

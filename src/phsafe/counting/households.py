@@ -138,7 +138,7 @@ def _positions(keys: Array, wanted: Array) -> Array:
     Keys that lie close together are looked up in a table, which takes a third of the time of a binary search.
     """
     span = int(keys[-1]) - int(keys[0]) + 1 if len(keys) else 0
-    if span > CLOSE * len(keys) or len(wanted) == 0:
+    if span > CLOSE * len(keys) or len(keys) == 0 or len(wanted) == 0:
         return np.searchsorted(keys, wanted)
     table = np.zeros(span, np.int32)
     table[keys - keys[0]] = np.arange(len(keys), dtype=np.int32)

@@ -164,7 +164,7 @@ class Kernel:
         check_households(Facts.of(households, *formats, person_class, self.members), counted.findings)
         countable = self._countable(households)
         cut = dropped(persons, person_class, countable, households, self.cuts, self.digests)
-        counted.beyond += [len(rows) for rows in cut]
+        counted.beyond += np.array([len(rows) for rows in cut], np.int64)
         self._vectorize(households, person_class, countable, cut, counted)
 
     def _countable(self, households: Households) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phsafe.conditions import Where, where
+from phsafe.conditions import Code, Where, where
 from phsafe.counting.coding import Coding
 from phsafe.counting.findings import Findings, Rule, Severity
 from phsafe.counting.households import Households
@@ -284,7 +284,7 @@ HOUSEHOLD_RULES = (
           lambda f: f.misfits(_CPLT, "CPLT")),
 )  # fmt: skip
 #: The value that an occupied housing unit must not have in a column of the householder's.
-NOBODY = {"HHRACE": "00", "HHSPAN": 0}
+NOBODY: dict[str, Code] = {"HHRACE": "00", "HHSPAN": 0}
 HOUSEHOLDER_RULES = {
     column: Rule(
         "an occupied housing unit has its householder's race and ethnicity", "error", "units", column

@@ -128,12 +128,11 @@ class _Places:
         return np.array(found, np.int64)[index] if found else index
 
     def _region_code(self, geography: Geography, number: int) -> str:
-        """A region's number as the text that a geography lists; something that it doesn't list for an unknown one."""
+        """A region's number as the text that a geography lists; a shorter text if a digit is unknown."""
         texts = {}
         for column, radix in self.plan.region_radices.items():
             number, digit = divmod(number, radix)
             is_state = column == self.plan.geo_columns[0]
-            texts[column] = (
-                self.plan.config.states[digit - 1] if is_state else f"{digit - 1:0{digits(column)}d}"
-            )
+            known = self.plan.config.states[digit - 1] if is_state else f"{digit - 1:0{digits(column)}d}"
+            texts[column] = known if digit else ""
         return "".join(texts[column] for column in geography.columns)

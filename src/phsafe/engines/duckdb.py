@@ -1,4 +1,4 @@
-"""This machine as the engine: DuckDB reads texts, Arrow reads Parquet, and threads share the partitions."""
+"""This machine as the engine: DuckDB reads texts, Arrow reads Parquet, and processes share the partitions."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class DuckDB:
         told: BaseException
         try:
             return work()
-        except duckdb.Error as error:
+        except (duckdb.Error, OSError, pa.ArrowException) as error:  # The last two: while Arrow fetches rows.
             told = in_words(error, self._folder, self._texts)
         except RuntimeError as error:
             if not was_interrupted(error):

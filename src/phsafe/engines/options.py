@@ -81,7 +81,7 @@ class Engine(Protocol):
     def read_arrow(self, frame: pa.Table) -> EngineTable:
         """Open a frame in memory."""
 
-    def query(self, sql: str, tables: Mapping[str, EngineTable], schema: pa.Schema) -> EngineTable:
+    def query(self, sql: str, tables: Mapping[str, Any], schema: pa.Schema) -> EngineTable:
         """Open the result of a query, in SQL that every engine understands.
 
         Args:
@@ -91,12 +91,10 @@ class Engine(Protocol):
 
         """
 
-    def fetch(self, table: EngineTable) -> pa.Table:
+    def fetch(self, table: Any) -> pa.Table:  # noqa: ANN401  (a table that this engine opened)
         """The rows of a small table."""
 
-    def scan(
-        self, tables: Mapping[str, EngineTable], kernel: Kernel, progress: Callable[[float], None]
-    ) -> Counted:
+    def scan(self, tables: Mapping[str, Any], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
         """Hand every row to the kernel once: all rows of a key in one partition, each partition in key order.
 
         Args:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from phsafe.counting.encode import LARGEST, SMALLEST
 from phsafe.counting.households import OrderError
 from phsafe.engines.local_tables import TASK_ROWS
 from phsafe.errors import DataError
@@ -78,7 +79,7 @@ class ParquetFiles:
         self._key = key
         self._metadata = {file: _in_words(file, pq.read_metadata, file) for file in files}
         self.schema: pa.Schema = _in_words(files[0], pq.read_schema, files[0]).remove_metadata()
-        groups = (group for file in files for group in self._groups(file))
+        groups = (group for file in files for group in _in_words(file, self._groups, file))
         self.groups = sorted(groups, key=lambda group: group.keys or (0, 0))
         self._texts = [column.name for column in self.schema if _is_text(column.type)]
 
@@ -89,19 +90,19 @@ class ParquetFiles:
 
     @property
     def has_integer_keys(self) -> bool:
-        """Whether the household key is stored as a whole number."""
-        return bool(pa.types.is_integer(self.schema.field(self._key).type))
+        """Whether there is a household key, and it is stored as a whole number."""
+        types = dict(zip(self.schema.names, self.schema.types, strict=True))
+        return self._key in types and bool(pa.types.is_integer(types[self._key]))
 
-    def _groups(self, file: Path) -> Iterator[RowGroup]:
-        metadata = self._metadata[file]
+    def _groups(self, file: Path) -> list[RowGroup]:
+        metadata, found = self._metadata[file], []
         names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
         for i in range(metadata.num_row_groups):
             group = metadata.row_group(i)
-            statistics = group.column(names.index(self._key)).statistics if self._key in names else None
-            keys = None
-            if statistics is not None and statistics.has_min_max and isinstance(statistics.min, int):
-                keys = (statistics.min, statistics.max)
-            yield RowGroup(file, i, group.num_rows, keys)
+            statistics = group.column(names.index(self._key)).statistics if self.has_integer_keys else None
+            told = statistics is not None and statistics.has_min_max
+            found.append(RowGroup(file, i, group.num_rows, (statistics.min, statistics.max) if told else None))
+        return found
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """See `phsafe.engines.local_tables.LocalTable`."""
@@ -110,17 +111,21 @@ class ParquetFiles:
     def tasks(self) -> Iterator[list[RowGroup]]:
         """Row groups that are worth reading together."""
         groups: list[RowGroup] = []
+        rows = 0
         for group in self.groups:
             groups.append(group)
-            if sum(one.rows for one in groups) >= TASK_ROWS:
+            rows += group.rows
+            if rows >= TASK_ROWS:
                 yield groups
-                groups = []
+                groups, rows = [], 0
         yield groups
 
     def read(self, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of some row groups."""
         for group in groups:
-            yield from self._read(group, columns)
+            for batch in self._read(group, columns):
+                _in_words(group.path, batch.validate, full=True)  # Are texts UTF-8?
+                yield batch
 
     def _read(self, group: RowGroup, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group, texts as dictionaries; a large one in batches."""
@@ -190,8 +195,10 @@ def partitions(tables: Mapping[str, ParquetFiles]) -> list[KeyRange] | None:
 
 
 def _is_sorted(groups: Sequence[RowGroup]) -> bool:
-    """Whether each row group begins where the one before ends, or later."""
+    """Whether each row group begins where the one before ends, or later. Keys that make no sense are in no order."""
     if any(group.keys is None for group in groups):
+        return False
+    if any(not SMALLEST <= group.low <= group.high <= LARGEST for group in groups):
         return False
     return all(one.high <= other.low for one, other in pairwise(groups))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import re
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-import phsafe
 from phsafe.counting.kernel import Counted, Kernel
 from phsafe.engines import spark_arrow, spark_csv, spark_session
 from phsafe.engines.options import EngineOptions, Location, Storage
@@ -258,11 +258,13 @@ def _by_value() -> Iterator[None]:
     """While the context lasts, our code is sent to executors as it is here: they need not have this package."""
     from pyspark import cloudpickle  # noqa: PLC0415  (PySpark is an extra)
 
-    if phsafe.__name__ in cloudpickle.list_registry_pickle_by_value():
+    package = sys.modules[__name__.partition(".")[0]]
+
+    if package.__name__ in cloudpickle.list_registry_pickle_by_value():
         yield
         return
-    cloudpickle.register_pickle_by_value(phsafe)
+    cloudpickle.register_pickle_by_value(package)
     try:
         yield
     finally:
-        cloudpickle.unregister_pickle_by_value(phsafe)
+        cloudpickle.unregister_pickle_by_value(package)

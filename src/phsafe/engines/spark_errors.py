@@ -33,6 +33,15 @@ _FILES: _Signs = (
     (("is not a parquet file", "cannot_read_file_footer", "could not read footer", "unable_to_infer_schema"),
      "expected Parquet files, but they can't be read as such"),
 )  # fmt: skip
+#: Signs of a problem with Python on the executors.
+_PYTHON: _Signs = (
+    (("no module named 'numpy'", "no module named 'pyarrow'", "package_not_installed", "unsupported_package_version"),
+     "a Spark executor lacks NumPy or PyArrow; install both for the Python that executors run (PYSPARK_PYTHON names it)"),
+    (("python_version_mismatch",),
+     "Spark's executors run another version of Python than this program; name one with PYSPARK_PYTHON"),
+    (("cannot run program",),
+     "Spark's executors can't start Python; install it there, with NumPy and PyArrow, or name it with PYSPARK_PYTHON"),
+)  # fmt: skip
 #: Signs of a problem with the cluster.
 _CLUSTER: _Signs = (
     (("outofmemoryerror", "unable_to_acquire_memory", "memory limits"),
@@ -66,6 +75,9 @@ def _sentence(error: Exception, places: Sequence[str]) -> PHSafeError:
     named = [place for place in places if place.partition("://")[2].lstrip("/") in text]
     hosts = [place for place in places if not place.startswith("file:") and _host(place) in text]
     place = max(named or hosts, key=len) if named or hosts else (places[-1] if places else "the input")
+    for signs, sentence in _PYTHON:
+        if any(sign in low for sign in signs):
+            return PHSafeError(sentence)
     for signs, sentence in _FILES if named or hosts or "file" in low else ():
         if any(sign in low for sign in signs):
             return DataError(f"{place}: {sentence}")

@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,9 @@ def _classic(options: EngineOptions) -> Any:  # noqa: ANN401
         master = given.get("spark.master", "local[*]")
         if not options.spark_master:
             _check_master(master)
+        if master.startswith("local"):
+            # Executors of this machine run the Python that runs this program, with all its packages.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings |= {key: value for key, value in _PATIENCE.items() if not given.contains(key)}
         if not given.contains("spark.app.name"):
             settings["spark.app.name"] = "phsafe"

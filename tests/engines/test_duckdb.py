@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
 
 MARKER = "S3CRET"
@@ -244,7 +244,7 @@ def test_a_folder_is_no_csv(engine, tmp_path):
 def test_too_few_open_files_are_refused_before_a_library_breaks():
     """In a process of its own, since a hard limit can't be raised again."""
     code = (
-        "import resource, phsafe.engine as e\n"
+        "import resource, phsafe.engines as e\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {1}))\n"
         "try:\n"
         "    e.open_engine().close(); print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"

@@ -1,7 +1,7 @@
 import pytest
 
 from phsafe.config import Config
-from phsafe.tabulation.plan import Plan
+from phsafe.counting.plan import Plan
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def names(tabulations):
 
 def test_tabulations_that_agree_share_a_universe(plan):
     assert len(plan.universes) == 4
-    universe = {t.name: plan.universe(t) for t in plan.person_tabulations}
+    universe = {t.name: plan.universe(t) for t in plan.tabulations if t.counts_persons}
     assert universe["PH1_num"] == universe["PH2"] == universe["PH7"]
     assert len(set(universe.values())) == 4
 
@@ -35,7 +35,7 @@ def test_only_what_has_a_budget_is_counted(us_document):
     )
     assert names(plan.tabulations) == ["PH1_denom"]
     assert plan.universes == ()
-    assert plan.persons.size == 1
+    assert plan.persons_of(plan.tabulations[0]).size == 1
     assert plan.geo_columns == ("TABBLKST",)
 
 
@@ -47,15 +47,3 @@ def test_levels_without_iterations_need_no_race(us_document):
     plan = Plan(Config.load(us_document | {"privacy_budget": budgets}))
     columns = {c.column for c in (*plan.persons.classes, *plan.units.classes)}
     assert not columns & {"CENRACE", "CENHISP", "HHRACE", "HHSPAN"}
-
-
-@pytest.mark.parametrize("tau", [{}, {"PH3": 30}, {"PH4": 2, "PH7": 9}], ids=["2020", "PH3", "PH4 and PH7"])
-def test_a_threshold_has_what_everybody_passes_who_is_in_a_universe_with_it(us_document, tau):
-    """A condition that somebody in a universe fails would hide crowded households from truncation."""
-    plan = Plan(Config.load(us_document | {"tau": us_document["tau"] | tau}))
-    assert set(plan.thresholds) == {universe.tau for universe in plan.universes}
-    for threshold, everybody in plan.thresholds.items():
-        inside = [dict(u.persons.terms) for u in plan.universes if u.tau == threshold]
-        assert set(everybody.columns) == set.intersection(*map(set, inside))
-        for column, codes in everybody.terms:
-            assert codes == frozenset().union(*(one[column] for one in inside))

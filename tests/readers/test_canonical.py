@@ -2,9 +2,9 @@ import ibis
 import polars as pl
 import pytest
 
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.schema import GEO, PERSONS, UNITS
-from phsafe.source.canonical import canonical, type_problems
+from phsafe.readers.canonical import canonical, type_problems
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from phsafe import tabulate, validate
-from phsafe.engine import EngineOptions, duckdb, open_engine, ranges
-from phsafe.engine.ranges import KeyRange, RowGroup, ranges_between, row_groups, sorted_cuts
+from phsafe.engines import EngineOptions, duckdb, open_engine, ranges
+from phsafe.engines.ranges import KeyRange, RowGroup, ranges_between, row_groups, sorted_cuts
 from phsafe.schema import LAYOUTS
-from phsafe.source import load
+from phsafe.readers import load
 from phsafe.synthesis import synth
 from phsafe.validation import households
 

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 import phsafe
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import PHSafeError
-from phsafe.source import load
-from phsafe.source.fingerprint import fingerprint_chunks
+from phsafe.readers import load
+from phsafe.readers.fingerprint import fingerprint_chunks
 
 NAMES = ("persons", "units", "geo")
 

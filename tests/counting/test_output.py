@@ -4,7 +4,7 @@ import pytest
 from phsafe.config import Config
 from phsafe.errors import OutputError
 from phsafe.grid import level_rows
-from phsafe.tabulation import NOT_PRIVATE, tidy, write_counts
+from phsafe.counting.output import NOT_PRIVATE, tidy, write_counts
 
 
 @pytest.fixture

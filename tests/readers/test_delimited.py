@@ -2,9 +2,9 @@ import gzip
 
 import pytest
 
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError
-from phsafe.source import delimited
+from phsafe.readers import delimited
 
 MARKER = "S3CRET"
 

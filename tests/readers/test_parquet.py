@@ -3,9 +3,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError
-from phsafe.source import parquet
+from phsafe.readers import parquet
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from phsafe.engine import EngineOptions, open_engine
+from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
-from phsafe.source import load, open_source
+from phsafe.readers import load, open_source
 
 MARKER = "S3CRET"
 
@@ -114,7 +114,7 @@ def test_a_folder_in_a_file_s_place(folder, engine):
 
 def test_a_file_that_may_not_be_read(folder, powerless):
     (folder / "geo.csv").chmod(0)
-    code = "import sys; from phsafe.source import open_source; open_source(sys.argv[1]).__enter__()"
+    code = "import sys; from phsafe.readers import open_source; open_source(sys.argv[1]).__enter__()"
     assert "geo.csv: can't read the file: Permission denied" in powerless(code, folder)
 
 

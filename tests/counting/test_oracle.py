@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phsafe.config import Config
-from phsafe.engine import EngineOptions, open_engine
-from phsafe.source import load
-from phsafe.tabulation import tabulate_tables, tidy
-from phsafe.validation.run import HouseholdRules
+from phsafe.engines import EngineOptions, open_engine
+from phsafe.readers import load
+from phsafe.counting.output import tidy
+from phsafe.scan import scan_tables
+from phsafe.counting import kernel
 
 _spec = importlib.util.spec_from_file_location("oracle", Path(__file__).with_name("oracle.py"))
 oracle = importlib.util.module_from_spec(_spec)
@@ -137,21 +138,22 @@ CHECKED = settings(max_examples=25, deadline=None, suppress_health_check=list(He
     population=POPULATION,
     tau=TAU,
     truncate=st.sampled_from([True, True, True, False]),
-    validated=st.booleans(),
+    batch=st.sampled_from([1, 3, kernel.BATCH_ROWS]),
     first_mafid=st.integers(100_000_001, 800_000_000),
     random=st.randoms(use_true_random=False),
 )
 def test_engine_equals_hand_count(
-    population, tau, truncate, validated, first_mafid, random, engine, document, as_dict
+    population, tau, truncate, batch, first_mafid, random, engine, document, as_dict
 ):
-    """With validation along, which says how large households are, or without."""
+    """Whatever the size of batches."""
     tables = records(population, first_mafid)
     for table in tables:
         random.shuffle(table)
     config = Config.load(document | {"tau": tau})
-    look = HouseholdRules() if validated else None
-    tabulated = tabulate_tables(load(frames(tables), engine), config, engine, truncate=truncate, look=look)
-    counted = as_dict(tidy(config, tabulated.counts()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "BATCH_ROWS", batch)
+        tabulated = scan_tables(load(frames(tables), engine), config, engine)
+    counted = as_dict(tidy(config, tabulated.counts(truncate=truncate)))
     by_hand = oracle.tabulate(*as_read(tables), states=STATES, tau=tau, truncate=truncate)
     assert set(by_hand) <= set(counted)
     assert {key: n for key, n in counted.items() if n} == by_hand
@@ -164,7 +166,7 @@ def test_row_order_changes_nothing(population, tau, random, engine, document):
     config = Config.load(document | {"tau": tau})
 
     def count():
-        return tidy(config, tabulate_tables(load(frames(tables), engine), config, engine).counts())
+        return tidy(config, scan_tables(load(frames(tables), engine), config, engine).counts())
 
     before = count()
     for table in tables:
