@@ -6,6 +6,7 @@ script that uses this package, so the script needs no ``if __name__ == "__main__
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
@@ -14,7 +15,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -35,8 +36,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
+def in_order(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Generator[R]:
     """The results of a function, in the order of the items.
+
+    Close it (`contextlib.closing`) where the loop over it may end early: that ends the processes.
 
     Args:
         function: A function that a module holds, or another object that can be pickled. Each process gets it once.
@@ -44,16 +47,16 @@ def in_order(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Itera
         jobs: How many processes to use; with one, the work is done right here.
 
     Raises:
-        PHSafeError: A process ended early.
+        PHSafeError: A process could not be started, or ended early.
 
     >>> list(in_order(abs, [-1, 2], jobs=1))
     [1, 2]
 
     """
-    return map(function, items) if jobs <= 1 else _by_many(function, items, jobs)
+    return (function(item) for item in items) if jobs <= 1 else _by_many(function, items, jobs)
 
 
-def _by_many(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]:
+def _by_many(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Generator[R]:
     waiting: deque[Future[R]] = deque()
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     workers: list[_Worker] = []
@@ -69,7 +72,8 @@ def _by_many(function: Callable[[T], R], items: Iterable[T], jobs: int) -> Itera
     with ThreadPoolExecutor(jobs) as pool:
         try:
             with uninterrupted():  # A process started by an interrupted call would belong to nobody.
-                workers += [_Worker(function) for _ in range(jobs)]
+                for _ in range(jobs):
+                    workers.append(_Worker(function))
             for worker in workers:
                 idle.put(worker)
             for item in items:
@@ -95,15 +99,24 @@ class _Worker:
     """A child process, and the pipes to it."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
-        life, self._alive = os.pipe()
-        silent = None if os.environ.get("PHSAFE_DEBUG") == "1" else subprocess.DEVNULL
-        # In a session of its own, so that Ctrl-C reaches this process alone.
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", START, str(life)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=silent, pass_fds=[life], start_new_session=True,
-        )  # fmt: skip
-        os.close(life)
         self._first: list[Any] | None = [sys.path, function]
+        silent = None if os.environ.get("PHSAFE_DEBUG") == "1" else subprocess.DEVNULL
+        pipe: tuple[int, ...] = ()
+        try:
+            life, self._alive = pipe = os.pipe()
+            # In a session of its own, so that Ctrl-C reaches this process alone. With -P, it imports nothing from the
+            # folder that the program happens to run in.
+            self._process = subprocess.Popen(  # noqa: S603  (only our own words)
+                [sys.executable, "-P", "-c", START, str(life)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=silent, pass_fds=[life], start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            for descriptor in pipe:
+                os.close(descriptor)
+            raise PHSafeError(
+                f"can't start a process to share the work: {error.strerror}; try fewer processes"
+            ) from None
+        os.close(life)
 
     def call(self, item: Any) -> Any:  # noqa: ANN401
         """The result of the function; its error is raised here."""
@@ -131,10 +144,8 @@ class _Worker:
         os.close(self._alive)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                try:
+                with contextlib.suppress(OSError):  # What was not read by the child is lost, as intended.
                     pipe.close()
-                except OSError:
-                    pass  # What was not read by the child is lost, as intended.
 
 
 def serve(life: int) -> None:
@@ -164,6 +175,8 @@ def _outcome(function: Callable[[Any], Any], item: Any) -> tuple[bool, Any]:  # 
         return True, function(item)
     except PHSafeError as error:
         return False, error
+    except MemoryError:
+        return False, MemoryError()
     except Exception as error:
         traceback.print_exc()
         return False, RuntimeError(f"{type(error).__name__} in a process that shared the work")

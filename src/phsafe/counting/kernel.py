@@ -168,7 +168,7 @@ class Kernel:
         self._vectorize(households, person_class, countable, cut, counted)
 
     def _countable(self, households: Households) -> Array:
-        """Whether a household counts: one unit row and one geo row, both a housing unit's, in the state filter."""
+        """Whether a household counts: one unit row and one geo row, both a housing unit's, in the state filter (C1.3)."""
         unit, geo = self.formats["units"]["RTYPE"], self.formats["geo"]["RTYPE"]
         state = self.formats["geo"]["TABBLKST"].codes(households.geo)
         return (

@@ -1,7 +1,7 @@
 """Where the counting runs: on this machine with DuckDB and Arrow, or on a Spark cluster.
 
-An engine reads tables and hands their rows to the kernel, partition by partition in key order. It knows nothing of cells,
-rules or noise.
+An engine reads tables and hands their rows to the kernel, partition by partition in key order. It knows nothing of
+cells, rules or noise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows in any order become partitions: spread over buckets by a hash of their key, then sorted bucket by bucket.
 
-All rows of a key are in one bucket. The buckets of a large input are in temporary files, so that memory doesn't grow with
-the input.
+All rows of a key are in one bucket. The buckets of a large input are in temporary files, so that memory doesn't grow
+with the input.
 """
 
 from __future__ import annotations
@@ -102,9 +102,16 @@ def _read(blocks: Sequence[Block], bucket: int, record: np.dtype[Any]) -> Iterat
                 continue
             if block.path not in files:
                 files[block.path] = os.open(block.path, os.O_RDONLY)
-            place = block.offset + start * row.itemsize
-            packed = np.frombuffer(os.pread(files[block.path], (end - start) * row.itemsize, place), row)
+            place, size = block.offset + start * row.itemsize, (end - start) * row.itemsize
+            content = os.pread(files[block.path], size, place)
+            if len(content) < size:
+                raise PHSafeError(f"a temporary file in {block.path.parent.parent} was cut short")
+            packed = np.frombuffer(content, row)
             yield Rows(packed["key"], packed["record"], block.raw and block.raw.slice(start, end - start))
+    except OSError as error:
+        raise PHSafeError(
+            f"a temporary file in {block.path.parent.parent} can't be read: {error.strerror}"
+        ) from None
     finally:
         for file in files.values():
             os.close(file)

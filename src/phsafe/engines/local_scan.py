@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,12 @@ class LocalScan:
 
     def _sorted(self, files: Mapping[str, ParquetFiles], ranges: Sequence[KeyRange]) -> Counted:
         total = Counted(self.kernel)
-        counts = in_order(SortedPartition(self.kernel, files), ranges, self._jobs)
-        for done, plain in enumerate(counts, start=1):
-            total.add_plain(plain)
-            self.progress(done / len(ranges))
+        with closing(in_order(SortedPartition(self.kernel, files), ranges, self._jobs)) as counts:
+            for done, plain in enumerate(counts, start=1):
+                total.add_plain(plain)
+                self.progress(done / len(ranges))
+        if total.rows != {name: table.rows for name, table in files.items()}:
+            raise OrderError("expected every row in one partition")
         return total
 
     def _unsorted(self) -> Counted:
@@ -81,18 +84,19 @@ class LocalScan:
         parts: dict[str, list[Any]] = {name: [] for name in self.tables}
         for name, table in self.tables.items():
             spread = Spread(self.kernel, name, table, number, self.folder)
-            for plain, part in in_order(spread, *self._tasks(table)):
-                total.add_plain(plain)
-                parts[name].append(part)
-                self.progress(SPREAD * min(1.0, sum(total.rows.values()) / self._rows))
+            with closing(in_order(spread, *self._tasks(table))) as spreads:
+                for plain, part in spreads:
+                    total.add_plain(plain)
+                    parts[name].append(part)
+                    self.progress(SPREAD * min(1.0, sum(total.rows.values()) / self._rows))
         if number == 1:
             rows = {name: self.kernel.concat(name, parts[name]).in_key_order() for name in parts}
             self.kernel.count(rows["persons"], rows["units"], rows["geo"], total)
             return total
-        counts = in_order(Bucket(self.kernel, parts), range(number), self._jobs)
-        for done, plain in enumerate(counts, start=1):
-            total.add_plain(plain)
-            self.progress(SPREAD + (1 - SPREAD) * done / number)
+        with closing(in_order(Bucket(self.kernel, parts), range(number), self._jobs)) as counts:
+            for done, plain in enumerate(counts, start=1):
+                total.add_plain(plain)
+                self.progress(SPREAD + (1 - SPREAD) * done / number)
         return total
 
     def _tasks(self, table: LocalTable) -> tuple[Iterable[Any], int]:

@@ -26,7 +26,8 @@ from phsafe.errors import DataError
 T = TypeVar("T")
 #: Rows of all tables in a partition.
 PARTITION_ROWS = 1_500_000
-#: Row groups that two partitions share are read twice. Not worth it if more rows are read than this many times their number.
+#: Row groups that two partitions share are read twice. Not worth it if more rows are read than this many times their
+#: number.
 MOST_READ = 1.5
 
 
@@ -100,8 +101,10 @@ class ParquetFiles:
         for i in range(metadata.num_row_groups):
             group = metadata.row_group(i)
             statistics = group.column(names.index(self._key)).statistics if self.has_integer_keys else None
-            told = statistics is not None and statistics.has_min_max
-            found.append(RowGroup(file, i, group.num_rows, (statistics.min, statistics.max) if told else None))
+            keys: tuple[int, int] | None = None
+            if statistics is not None and statistics.has_min_max:
+                keys = (statistics.min, statistics.max)
+            found.append(RowGroup(file, i, group.num_rows, keys))
         return found
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -123,9 +126,7 @@ class ParquetFiles:
     def read(self, groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of some row groups."""
         for group in groups:
-            for batch in self._read(group, columns):
-                _in_words(group.path, batch.validate, full=True)  # Are texts UTF-8?
-                yield batch
+            yield from self._read(group, columns)
 
     def _read(self, group: RowGroup, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group, texts as dictionaries; a large one in batches."""
@@ -134,10 +135,11 @@ class ParquetFiles:
         with _in_words(group.path, opened) as file:
             if group.rows <= 2 * TASK_ROWS:
                 table = _in_words(group.path, file.read_row_group, group.index, columns, use_threads=False)
-                yield from table.to_batches()
-                return
-            batches = file.iter_batches(TASK_ROWS, [group.index], columns, use_threads=False)
+                batches = iter(table.to_batches())
+            else:
+                batches = file.iter_batches(TASK_ROWS, [group.index], columns, use_threads=False)
             while (batch := _in_words(group.path, next, batches, None)) is not None:
+                _in_words(group.path, batch.validate, full=True)  # Texts that are not UTF-8 are refused here.
                 yield batch
 
     def read_sorted(self, columns: Sequence[str], partition: KeyRange) -> Iterator[pa.RecordBatch]:

@@ -11,12 +11,17 @@ NAMES = {"double": "float64", "float": "float32", "bool": "boolean", "halffloat"
 
 
 def column_problems(schema: pa.Schema, layout: Layout) -> list[str]:
-    """Missing columns, and columns whose type can't hold the layout's values."""
+    """Missing and repeated columns, and columns whose type can't hold the layout's values."""
     types = {column.name: plain_type(column.type) for column in schema}
     problems = [
         f"{layout.name}: column {column.name} is missing"
         for column in layout.columns
         if column.required and column.name not in types
+    ]
+    problems += [
+        f"{layout.name}: expected column {column.name} once, got it again"
+        for column in layout.columns
+        if schema.names.count(column.name) > 1
     ]
     for column in layout.columns:
         if column.name in types and not _fits(types[column.name], column):

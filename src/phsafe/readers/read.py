@@ -110,7 +110,9 @@ def _frame(frames: Mapping[str, Any], layout: Layout, engine: Engine) -> EngineT
     if hasattr(frame, "collect") and not isinstance(frame, pa.Table):
         frame = frame.collect()
     try:
-        return engine.read_arrow(frame if isinstance(frame, pa.Table) else pa.table(frame))
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        table.validate(full=True)  # Texts that are not UTF-8 are refused here.
+        return engine.read_arrow(table)
     except (TypeError, ValueError, pa.ArrowException) as error:
         kind = type(error).__name__
         raise DataError(
