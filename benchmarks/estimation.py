@@ -22,10 +22,10 @@ import polars as pl
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.scan import Settings, count
 from phsafe.estimation import estimate_frames
 from phsafe.estimation.lines import basis, counted, ratios
 from phsafe.privacy.mechanism import open_session
+from phsafe.scan import Settings, count
 from phsafe.synthesis import synth
 
 KEYS = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL"]

@@ -107,7 +107,7 @@ def read_folder():
 @pytest.fixture(scope="session")
 def write_cef():
     """Write frames of texts as a Census Edited File in a folder; the path of its TOML file."""
-    path = ROOT / "tests" / "source" / "cef_writer.py"
+    path = ROOT / "tests" / "readers" / "cef_writer.py"
     spec = importlib.util.spec_from_file_location("cef_writer", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -9,11 +9,11 @@ import pytest
 
 import phsafe
 from phsafe.config import Config
+from phsafe.counting.output import write_counts
 from phsafe.engines import EngineOptions
 from phsafe.errors import PHSafeError
 from phsafe.levels import LEVELS
 from phsafe.tables import CENSUS_2020
-from phsafe.counting.output import write_counts
 
 NAMES = ("persons", "units", "geo")
 ONE_THREAD = EngineOptions(threads=1)

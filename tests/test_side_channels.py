@@ -13,10 +13,10 @@ import time
 import pytest
 
 from phsafe.config import Config
-from phsafe.scan import Settings
 from phsafe.grid import level_rows
 from phsafe.privacy import mechanism
 from phsafe.releasing import release_tables
+from phsafe.scan import Settings
 
 
 @pytest.fixture(scope="module")

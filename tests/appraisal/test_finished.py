@@ -10,8 +10,8 @@ import phsafe
 from phsafe.appraisal import truth
 from phsafe.appraisal.finished import Finished, finished, lines_of, rows_of
 from phsafe.appraisal.scenarios import Scenario
-from phsafe.scan import Settings, count
 from phsafe.demo import true_value
+from phsafe.scan import Settings, count
 
 from .conftest import SMALL
 

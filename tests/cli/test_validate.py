@@ -8,9 +8,9 @@ import shutil
 import polars as pl
 import pytest
 
+from phsafe.counting.report_output import write_examples
 from phsafe.errors import OutputError
 from phsafe.schema import LAYOUTS
-from phsafe.counting.report_output import write_examples
 
 MARKER = "Q7Z"
 KEY = 777_123_457

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phsafe.config import Config
+from phsafe.counting import kernel
+from phsafe.counting.output import tidy
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.readers import load
-from phsafe.counting.output import tidy
 from phsafe.scan import scan_tables
-from phsafe.counting import kernel
 
 _spec = importlib.util.spec_from_file_location("oracle", Path(__file__).with_name("oracle.py"))
 oracle = importlib.util.module_from_spec(_spec)

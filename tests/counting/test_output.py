@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from phsafe.config import Config
+from phsafe.counting.output import NOT_PRIVATE, tidy, write_counts
 from phsafe.errors import OutputError
 from phsafe.grid import level_rows
-from phsafe.counting.output import NOT_PRIVATE, tidy, write_counts
 
 
 @pytest.fixture

@@ -103,9 +103,7 @@ def unit_by_hand(found, unit, geo, persons):
     if value["NPF"] is not None:
         found["NPF is the number of persons in the family"] += value["NPF"] != family
     number = len(persons)
-    hht = (
-        "0" if number == 0 else "1" if spouses else "23" if relatives else "46" if number == 1 else "57"
-    )
+    hht = "0" if number == 0 else "1" if spouses else "23" if relatives else "46" if number == 1 else "57"
     if value["HHT"] is not None:
         found["HHT follows from the members"] += value["HHT"] not in hht
     hht2 = (

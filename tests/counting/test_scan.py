@@ -7,16 +7,16 @@ import pytest
 import phsafe
 from phsafe.conditions import where
 from phsafe.config import Config
+from phsafe.counting.kernel import Counted
+from phsafe.counting.plan import Plan
+from phsafe.counting.vectorize import Tabulated
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import ConfigError, DataError
 from phsafe.levels import STATE, UNATTRIBUTED, Geography, Level, digits
 from phsafe.readers import load
+from phsafe.scan import scan_tables
 from phsafe.spec import Line, Table, Tabulation
 from phsafe.tables import CENSUS_2020
-from phsafe.counting.kernel import Counted
-from phsafe.counting.plan import Plan
-from phsafe.counting.vectorize import Tabulated
-from phsafe.scan import scan_tables
 
 
 def tabulate(config, data, catalog=CENSUS_2020):

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from phsafe.config import Config
+from phsafe.counting.output import tidy
+from phsafe.counting.truncate import digest, duplicate_index, order_key
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.readers import load
-from phsafe.counting.output import tidy
 from phsafe.scan import scan_tables
-from phsafe.counting.truncate import digest, duplicate_index, order_key
 
 MAFID = 100_000_310
 
@@ -77,7 +77,9 @@ def test_the_key_worked_out_by_hand():
     assert parts[1].startswith("1011111")
     expected = h(h(",".join(h(part) for part in parts)))
     before = digest("RTYPE", 3)
-    after = b",".join(digest(name, value) for name, value in person(9).items() if name not in ("RTYPE", "MAFID"))
+    after = b",".join(
+        digest(name, value) for name, value in person(9).items() if name not in ("RTYPE", "MAFID")
+    )
     assert order_key((before, after), digest("MAFID", MAFID), digest("MAFID", 2)).hex() == expected
 
 

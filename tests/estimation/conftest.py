@@ -14,8 +14,8 @@ import pytest
 
 from phsafe import grid
 from phsafe.config import Config
-from phsafe.scan import Settings, count
 from phsafe.privacy.mechanism import DISTRIBUTIONS, expected_noise
+from phsafe.scan import Settings, count
 from phsafe.synthesis import synth
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

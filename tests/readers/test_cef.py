@@ -10,6 +10,7 @@ from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import PHSafeError
 from phsafe.readers import load
 from phsafe.readers.fingerprint import fingerprint_chunks
+from phsafe.schema import LAYOUTS
 
 NAMES = ("persons", "units", "geo")
 
@@ -41,7 +42,15 @@ def town(tmp_path_factory):
 
 
 def rows(tables, engine):
-    return {layout.name: sorted(engine.fetch(table).to_pylist(), key=str) for layout, table in tables}
+    """All rows of all tables; whole numbers as such, however the source has them."""
+    found = {}
+    for layout in LAYOUTS:
+        kinds = {column.name: int if column.is_integer else str for column in layout.columns}
+        table = engine.fetch(tables.tables[layout.name]).select(layout.names).to_pylist()
+        found[layout.name] = sorted(
+            ({name: kinds[name](value) for name, value in row.items()} for row in table), key=str
+        )
+    return found
 
 
 @pytest.mark.parametrize(("pad", "end"), [("0", "\n"), (" ", "\r\n")], ids=["zeros", "blanks"])

@@ -3,8 +3,10 @@ import shutil
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from phsafe import tabulate, validate
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
 from phsafe.readers import load, open_source
@@ -30,14 +32,18 @@ def reasons(data, engine):
     return caught.value.reasons
 
 
-def test_canonical_tables(small, engine):
+def geo_of(data, engine):
+    """The rows of geo, all values as text."""
+    return pl.DataFrame(engine.fetch(load(data, engine).tables["geo"])).cast(pl.String)
+
+
+def test_the_tables_of_a_folder(small, small_frames, engine):
     tables = load(small, engine)
-    assert [layout.name for layout, _ in tables] == ["persons", "units", "geo"]
-    assert {name: str(kind) for name, kind in tables.persons.schema().items()} == {
-        "RTYPE": "int32", "MAFID": "int32", "QAGE": "int32", "CENHISP": "int32", "CENRACE": "string",
-        "RELSHIP": "string",
-    }  # fmt: skip
-    assert engine.fetch(tables.persons.aggregate(n=tables.persons.count())).to_pylist() == [{"n": 1785}]
+    assert [*tables.tables] == ["persons", "units", "geo"]
+    for name, frame in small_frames.items():
+        assert tables.tables[name].schema == pa.schema([(column, pa.string()) for column in frame.columns])
+        rows = pl.DataFrame(engine.fetch(tables.tables[name]))
+        assert rows.sort(rows.columns).equals(frame.sort(frame.columns))
     assert dict(tables.extra) == {}
 
 
@@ -55,14 +61,15 @@ def frame_forms(frame):
 
 def test_frames_of_every_library(small_frames, engine):
     for frame in frame_forms(small_frames["geo"]):
-        geo = load(small_frames | {"geo": frame}, engine).geo
-        found = engine.fetch(
-            geo.aggregate(n=geo.count(), mafid=geo.MAFID.sum(), states=geo.TABBLKST.nunique())
-        )
-        expected = small_frames["geo"]
-        assert found.to_pylist() == [
-            {"n": 400, "mafid": expected["MAFID"].cast(int).sum(), "states": expected["TABBLKST"].n_unique()}
-        ]
+        geo = geo_of(small_frames | {"geo": frame}, engine)
+        expected = small_frames["geo"].sort("MAFID")
+        assert geo.select(expected.columns).sort("MAFID").equals(expected)
+
+
+def test_frames_of_every_library_give_the_same_counts(small_frames, us):
+    counts = tabulate(us, small_frames)
+    for frame in frame_forms(small_frames["geo"]):
+        assert tabulate(us, small_frames | {"geo": frame}).equals(counts)
 
 
 @pytest.mark.parametrize("frame", [None, 3, [1], "persons", object()])
@@ -128,22 +135,21 @@ def test_columns_in_a_path_are_not_read(folder, engine, small_frames):
     data = folder.parent / "TABBLKST=44" / "RTYPE=5"
     data.parent.mkdir()
     folder.rename(data)
-    geo = load(data, engine).geo
-    assert engine.fetch(geo.aggregate(n=geo.TABBLKST.nunique())).to_pylist() == [
-        {"n": small_frames["geo"]["TABBLKST"].n_unique()}
-    ]
+    assert geo_of(data, engine).sort("MAFID").equals(small_frames["geo"].sort("MAFID"))
 
 
-def test_unknown_columns_are_left_out_and_counted(small_frames, engine):
-    wider = small_frames["geo"].with_columns(X=pl.lit("1"), Y=pl.lit(2))
-    tables = load(small_frames | {"geo": wider}, engine)
-    assert "X" not in tables.geo.columns
-    assert tables.extra == {"geo": 2}
+def test_unknown_columns_are_left_out_and_counted(small_frames, engine, us):
+    wider = small_frames["geo"].with_columns(X=pl.lit("1"), Y=pl.lit(2)).select(pl.all().reverse())
+    given = small_frames | {"geo": wider}
+    assert load(given, engine).extra == {"geo": 2}
+    assert tabulate(us, given).equals(tabulate(us, small_frames))
+    (extra,) = (f for f in validate(us, given).findings if f.rule == "only columns of the layout")
+    assert (extra.severity, extra.table, extra.rows) == ("warning", "geo", 2)
 
 
 def test_a_source_is_open_until_its_context_ends(folder):
     with open_source(folder) as source:
-        geo = source.tables().geo
+        geo = source.tables().tables["geo"]
         assert source.engine.fetch(geo).num_rows
     with pytest.raises(PHSafeError):
         source.engine.fetch(geo)
@@ -158,7 +164,42 @@ def test_a_source_that_can_t_be_opened_leaves_nothing_behind(folder, tmp_path):
     assert not list((tmp_path / "scratch").iterdir())
 
 
-def test_an_arrow_table_of_nothing(small_frames, engine):
+def test_an_arrow_table_of_nothing(small_frames, engine, us):
     empty = pa.table({name: pa.array([], pa.string()) for name in small_frames["geo"].columns})
-    geo = load(small_frames | {"geo": empty}, engine).geo
-    assert engine.fetch(geo).num_rows == 0
+    assert geo_of(small_frames | {"geo": empty}, engine).height == 0
+    nothing = {name: frame.head(0) for name, frame in small_frames.items()}
+    assert tabulate(us, nothing)["COUNT"].sum() == 0
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet"])
+def test_texts_that_are_not_utf_8_are_refused_and_never_shown(small_frames, us, tmp_path, form):
+    """Arrow itself looks at none of them, and Python would quote them."""
+    bad = pa.array([MARKER.encode() + b"\xff"] * small_frames["geo"].height, pa.binary()).view(pa.string())
+    for column in ("TABBLKST", "MAFID", "TABTRACTCE"):
+        geo = small_frames["geo"].to_arrow()
+        data = small_frames | {"geo": geo.set_column(geo.schema.names.index(column), column, bad)}
+        if form == "parquet":
+            data = written(data, tmp_path / column)
+        with pytest.raises(DataError) as caught:
+            validate(us, data)
+        assert str(caught.value).startswith(
+            f"{data / 'geo.parquet'}: can't be" if form == "parquet" else "geo: "
+        )
+        assert MARKER not in str(caught.value)
+
+
+def written(frames, folder):
+    folder.mkdir()
+    for name, frame in frames.items():
+        table = frame if isinstance(frame, pa.Table) else frame.to_arrow()
+        pq.write_table(table, folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("form", ["frame", "parquet"])
+def test_a_column_that_is_there_twice_is_refused(small_frames, engine, tmp_path, form):
+    persons = small_frames["persons"].to_arrow()
+    for column in ("RELSHIP", "MAFID"):
+        data = small_frames | {"persons": persons.append_column(column, persons[column])}
+        found = reasons(written(data, tmp_path / column) if form == "parquet" else data, engine)
+        assert found == (f"persons: expected column {column} once, got it again",)

@@ -27,6 +27,8 @@ SMALL = {
     "spark.executor.extraJavaOptions": JVM,
     "spark.sql.shuffle.partitions": "2",
 }
+#: Executors of a cluster would run whatever python3 is on their PATH; these have NumPy and PyArrow.
+PYTHON = {"PYSPARK_PYTHON": sys.executable}
 #: Queries of a few hundred rows take less time than their compilation.
 TINY = SMALL | {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
 
@@ -88,7 +90,7 @@ def helpers():
 @pytest.fixture(scope="session")
 def oracle():
     """The hand count."""
-    return load(ROOT / "tests" / "tabulation" / "oracle.py")
+    return load(ROOT / "tests" / "counting" / "oracle.py")
 
 
 def load(path: Path):
@@ -124,7 +126,7 @@ def run(*words: object, timeout: float = 240, env: dict[str, str] | None = None)
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=os.environ | (env or {}),
+        env=os.environ | PYTHON | (env or {}),
     )
 
 
@@ -156,7 +158,7 @@ class Cluster:
         import pyspark
 
         home = Path(pyspark.__file__).parent
-        env = os.environ | {
+        env = os.environ | PYTHON | {
             "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory,
             "SPARK_DAEMON_JAVA_OPTS": JVM, "SPARK_NO_DAEMONIZE": "1",
         }  # fmt: skip

@@ -13,8 +13,8 @@ def test_the_small_data_read_as_on_duckdb(pad, end, small_frames, write_cef, spa
     path = write_cef(tmp_path, small_frames, pad, end)
     found = [
         {
-            layout.name: sorted(engine.fetch(table).to_pylist(), key=str)
-            for layout, table in load(path, engine)
+            name: sorted(engine.fetch(table).to_pylist(), key=str)
+            for name, table in load(path, engine).tables.items()
         }
         for engine in (spark, duck)
     ]

@@ -83,7 +83,7 @@ def test_a_worker_is_lost_in_the_middle_of_a_release(helpers, cluster, us, house
     words = ("--engine", "spark", "--spark-master", cluster.master, *helpers.settings(helpers.ON_CLUSTER))
     process = subprocess.Popen(
         helpers.command("release", us, households, tmp_path / "out", "--ledger", tmp_path / "ledger", *words),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | helpers.PYTHON,
     )  # fmt: skip
     said, seen = [], threading.Event()
 

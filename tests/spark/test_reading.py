@@ -3,13 +3,18 @@
 import gzip
 import logging
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
+from phsafe import tabulate
+from phsafe.counting.encode import ColumnEncoder
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError
 from phsafe.readers import load
+from phsafe.readers.columns import plain_type
+from phsafe.schema import PERSONS
 
 pytestmark = pytest.mark.needs("java")
 MARKER = "S3CRET"
@@ -25,7 +30,7 @@ def rows(engine, path):
     else:
         address = engine.storage.address(path)
         header = delimited.header(address, engine.storage.first_line(address))
-        table = engine.read_csv([address], header, gzip=path.suffix == ".gz")
+        table = engine.read_csv(address, header, gzip=path.suffix == ".gz")
     return sorted(engine.fetch(table).to_pylist(), key=str)
 
 
@@ -152,14 +157,33 @@ def test_frames_of_every_type_are_taken_as_on_duckdb(spark, duck):
             "wide": pa.array([2**40, -1], pa.int64()),
         }
     )
+    texts, numbers = ("text", "view", "coded"), ("small", "large", "wide")
+    age, race = (ColumnEncoder.of(PERSONS[name], None, np.dtype(np.int64)) for name in ("QAGE", "CENRACE"))
     found = {}
     for engine in (duck, spark):
         table = engine.read_arrow(frame)
-        assert all(table[name].type().is_string() for name in ("text", "view", "coded"))
-        assert all(table[name].type().is_integer() for name in ("small", "large", "wide"))
-        numbers = {name: table[name].try_cast("int32") for name in ("small", "large", "wide")}
-        found[engine] = engine.fetch(table.mutate(**numbers)).to_pylist()
+        kinds = {column.name: plain_type(column.type) for column in table.schema}
+        assert all(kinds[name] == pa.string() for name in texts)
+        assert all(pa.types.is_integer(kinds[name]) for name in numbers)
+        columns = engine.fetch(table).combine_chunks().to_batches()[0]
+        read = {name: age.readable(columns[name]) for name in numbers}
+        read |= {name: race.readable(columns[name]) for name in texts}
+        found[engine] = {name: values.to_pylist() for name, values in read.items()}
     assert found[spark] == found[duck]
+    assert found[spark]["large"] == [None, 7]
+
+
+def test_tables_of_every_type_are_counted_as_on_duckdb(spark_options, us, small_frames):
+    odd = small_frames["persons"].to_arrow()
+    kinds = {
+        "RTYPE": pa.uint8(), "MAFID": pa.uint32(), "QAGE": pa.uint64(), "CENHISP": pa.int8(),
+        "CENRACE": pa.large_string(), "RELSHIP": pa.dictionary(pa.int32(), pa.string()),
+    }  # fmt: skip
+    columns = {name: odd[name].cast(pa.string()).cast(pa.int64()) for name in ("RTYPE", "MAFID", "QAGE", "CENHISP")}
+    columns |= {"CENRACE": odd["CENRACE"].cast(pa.string()), "RELSHIP": odd["RELSHIP"].cast(pa.string())}
+    persons = pa.table({name: column.cast(kinds[name]) for name, column in columns.items()})
+    found = tabulate(us, small_frames | {"persons": persons}, options=spark_options)
+    assert found.equals(tabulate(us, small_frames))
 
 
 def forms(folder, frames, how):
@@ -181,11 +205,8 @@ def forms(folder, frames, how):
 @pytest.mark.parametrize("how", ["csv.gz", "parquet", "parts"])
 def test_every_form_of_a_folder(engine, small_frames, tmp_path, how):
     tables = load(forms(tmp_path, small_frames, how), engine)
-    counted = {
-        layout.name: engine.fetch(table.aggregate(n=table.count()))["n"].to_pylist()
-        for layout, table in tables
-    }
-    assert counted == {name: [frame.height] for name, frame in small_frames.items()}
+    counted = {name: engine.fetch(table).num_rows for name, table in tables.tables.items()}
+    assert counted == {name: frame.height for name, frame in small_frames.items()}
 
 
 def test_problems_of_a_folder_are_told_at_once(spark, small_frames, tmp_path):
@@ -257,16 +278,3 @@ def test_a_session_that_is_given_stays_as_it_was(spark_options, small):
     assert session.sql("SHOW VIEWS").count() == views
     session.conf.unset("spark.sql.ansi.enabled")
     session.conf.unset("spark.sql.session.timeZone")
-
-
-def test_a_kept_table_is_computed_once_and_goes_away(spark):
-    table = spark.read_arrow(pa.table({"A": [1, 2, 2]}))
-    expression = table.group_by("A").agg(n=table.count())
-    with spark.materialized(expression) as kept:
-        assert sorted(spark.fetch(kept).to_pydict()["n"]) == [1, 2]
-        plan = spark._session.sql(spark._ibis.compile(kept))._jdf.queryExecution().executedPlan().toString()
-        assert "InMemoryTableScan" in plan
-    plan = spark._session.sql(spark._ibis.compile(expression))._jdf.queryExecution().executedPlan().toString()
-    assert "InMemoryTableScan" not in plan
-    with pytest.raises(RuntimeError, match="mine"), spark.materialized(table):
-        raise RuntimeError("mine")

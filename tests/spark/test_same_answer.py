@@ -1,4 +1,4 @@
-"""The same expressions mean the same on both engines: where engines differ, the difference is pinned here."""
+"""The same rows mean the same on both engines: values of every kind, to the last digit and the last finding."""
 
 import functools
 import importlib.util
@@ -6,25 +6,19 @@ import json
 import re
 from pathlib import Path
 
-import ibis
-import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phsafe import tabulate, validate
-from phsafe.conditions import where
 from phsafe.config import Config
-from phsafe.schema import GEO, PERSONS
-from phsafe.readers import load
-from phsafe.readers.canonical import canonical
+from phsafe.counting.findings import missing, outside
 from phsafe.counting.output import tidy
+from phsafe.counting.report import report
+from phsafe.readers import load
 from phsafe.scan import scan_tables
-from phsafe.counting.coding import Coding, looked_up, numbered
-from phsafe.tabulation.truncation import order_key
-from phsafe.validation.columns import column_rules
+from phsafe.schema import GEO, PERSONS, UNITS
 
 pytestmark = pytest.mark.needs("java")
 TEXTS = [
@@ -32,168 +26,153 @@ TEXTS = [
     "e\u0301", "a\u0000b", "01", "1", None, "null", "NULL", "NaN", "true", "\u2028", "3\u2028", "3\u0085",
 ]  # fmt: skip
 NUMBERS = [0, 1, -1, 5, -5, 2**31 - 1, 2**31, -(2**31), 2**40, 2**62, None]
+FIRST = 100_000_001
 
 
-def both(duck, spark, frame, build):
-    """A table's columns as both engines make them."""
-    return [engine.fetch(build(engine.read_arrow(frame))).to_pylist() for engine in (duck, spark)]
+def person(mafid=FIRST, **changes):
+    return {
+        "RTYPE": 3, "MAFID": mafid, "QAGE": 7, "CENHISP": 1, "CENRACE": "01", "RELSHIP": "25"
+    } | changes  # fmt: skip
 
 
-def keyed(values, kind):
-    return pa.table({"i": list(range(len(values))), "x": pa.array(values, kind)})
+def unit(mafid=FIRST, **changes):
+    return {
+        "RTYPE": 2, "MAFID": mafid, "FINAL_POP": 1, "NPF": 0, "HHSPAN": 1, "HHRACE": "01", "TEN": "1", "HHT": "1",
+        "HHT2": "01", "CPLT": "1",
+    } | changes  # fmt: skip
 
 
-def test_texts_as_numbers(duck, spark):
-    """Java's $ stands before a last line end, and its numbers may have blanks around them."""
-    frame = pa.table({"i": list(range(len(TEXTS))), "QAGE": pa.array(TEXTS)})
+def place(mafid=FIRST, **changes):
+    return {"RTYPE": 2, "MAFID": mafid, "TABBLKST": "44"} | changes
 
-    found = [
-        engine.fetch(canonical(engine.read_arrow(frame), PERSONS))["QAGE"].to_pylist()
-        for engine in (duck, spark)
+
+def frames(persons=None, units=None, geo=None):
+    return {
+        "persons": pl.DataFrame(persons or [person()], infer_schema_length=None),
+        "units": pl.DataFrame(units or [unit()], infer_schema_length=None),
+        "geo": pl.DataFrame(geo or [place()], infer_schema_length=None),
+    }
+
+
+@pytest.fixture(scope="module")
+def counted(us, duck, spark):
+    """What both engines count: they must agree in every count, finding and key. Returns what was found."""
+    document = json.loads(us.read_text()) | {"state_filter": ["44"]}
+
+    def run(data, tau=3):
+        config = Config.load(document | {"tau": dict.fromkeys(document["tau"], tau)})
+        found = []
+        for engine in (duck, spark):
+            tables = load(data, engine)
+            found.append(scan_tables(tables, config, engine, examples=10_000))
+        one, other = found
+        assert report(one, {}) == report(other, {})
+        assert one.counted.findings.counts == other.counted.findings.counts
+        keys = [
+            {rule: keys.tolist() for rule, keys in tabulated.counted.findings.keys.items()}
+            for tabulated in found
+        ]
+        assert keys[0] == keys[1]
+        for truncate in (True, False):
+            assert tidy(config, one.counts(truncate=truncate)).equals(
+                tidy(config, other.counts(truncate=truncate))
+            )
+        return other, keys[1]
+
+    return run
+
+
+def test_texts_as_numbers(counted):
+    """Texts are numbers in one form only: no blanks, signs, fractions or line ends around them."""
+    people = [person(FIRST + i, QAGE=text) for i, text in enumerate(TEXTS)]
+    _, keys = counted(frames(people))
+    is_number = [text is not None and re.fullmatch("0|[1-9][0-9]{0,8}", text) is not None for text in TEXTS]
+    assert [TEXTS[i] for i, fits in enumerate(is_number) if fits] == ["0", "3", "999999999", "1"]
+    none = [FIRST + i for i, fits in enumerate(is_number) if not fits]
+    assert keys[missing(PERSONS, PERSONS["QAGE"])] == none
+    assert keys[outside(PERSONS, PERSONS["QAGE"])] == [FIRST + TEXTS.index("999999999")]
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("persons", "CENRACE"), ("persons", "RELSHIP"), ("units", "HHRACE"), ("units", "TEN"), ("geo", "TABBLKST")],
+)
+def test_texts_in_conditions(counted, table, column):
+    """A code is the same text, letter by letter; whatever else is there is missing or outside the domain."""
+    layout, make = {"persons": (PERSONS, person), "units": (UNITS, unit), "geo": (GEO, place)}[table]
+    codes = list(layout[column].codes)
+    texts = [*TEXTS, *codes, *(f"{code} " for code in codes), *(f"{code}\n" for code in codes)]
+    _, keys = counted(frames(**{table: [make(FIRST + i, **{column: text}) for i, text in enumerate(texts)]}))
+    assert keys[missing(layout, layout[column])] == [FIRST + TEXTS.index(None)]
+    assert keys[outside(layout, layout[column])] == [
+        FIRST + i for i, text in enumerate(texts) if text is not None and text not in codes
     ]
-    assert found[0] == found[1]
-    assert found[0] == [0, 3, *[None] * 10, 999999999, *[None] * 7, 1, *[None] * 8]
 
 
-def test_texts_in_conditions(duck, spark):
-    def build(table):
-        x = table.x
-        return table.select(
-            "i", digits=x.re_search("^[0-9]{2}$"), one=x.isin(["01", "é", ""]), is_null=x.isnull(),
-            case=x.cases(("01", 1), ("é", 2), ("", 3), else_=0), equal=x == "e\u0301",
-            hash=x.fill_null("").hexdigest("sha256"),
-        ).order_by("i")  # fmt: skip
-
-    found = both(duck, spark, keyed(TEXTS, pa.string()), build)
-    assert found[0] == found[1]
-
-
-def test_digits_in_a_domain(duck, spark):
-    """Both ways to the number of offenders: by the condition, and by counting those inside."""
-    frame = pa.table({"TABBLKGRPCE": pa.array(TEXTS)})
-
-    def offenders(engine):
-        table = engine.read_arrow(frame)
-        (rule,) = [rule for rule in column_rules(GEO, table) if "domain" in rule.name]
-        found = engine.fetch(
-            table.aggregate(quick=rule.count(table), slow=table.count(where=rule.breaks(table)))
-        )
-        return found.to_pylist()
-
+def test_digits_in_a_domain(counted):
+    places = [place(FIRST + i, TABBLKGRPCE=text) for i, text in enumerate(TEXTS)]
+    tabulated, _ = counted(frames(geo=places))
     inside = sum(text is not None and re.fullmatch("[0-9]", text) is not None for text in TEXTS)
-    outside = len(TEXTS) - TEXTS.count(None) - inside
-    assert offenders(duck) == offenders(spark) == [{"quick": outside, "slow": outside}]
+    counts = tabulated.counted.findings.counts
+    assert counts[outside(GEO, GEO["TABBLKGRPCE"])] == len(TEXTS) - TEXTS.count(None) - inside
+    assert counts[missing(GEO, GEO["TABBLKGRPCE"])] == TEXTS.count(None)
 
 
-def test_order_of_texts(duck, spark):
-    """By bytes, not by any language: B before a before é."""
-    frame = keyed(["b", "B", "a", "é", "e\u0301", "z", "ab", "a b", "", "0", "A"], pa.string())
-    found = both(
-        duck, spark, frame,
-        lambda t: t.select("x", rank=ibis.row_number().over(order_by="x")).order_by("rank"),
-    )  # fmt: skip
-    assert found[0] == found[1]
-    assert [row["x"] for row in found[1]] == sorted(row["x"] for row in found[1])
+def test_numbers_of_every_size(counted):
+    """As keys and as values: what 32 bits can't hold is no number."""
+    people = [
+        person(mafid, QAGE=age, CENHISP=ethnicity)
+        for mafid in (FIRST, *NUMBERS)
+        for age in NUMBERS
+        for ethnicity in (1, 3, None, 2**40)
+    ]
+    tabulated, keys = counted(frames(people, [unit(n) for n in NUMBERS] * 2, [place(n) for n in NUMBERS]))
+    none = [n for n in NUMBERS if n is None or not -(2**31) <= n < 2**31]
+    assert tabulated.counted.rows["persons"] == len(people)
+    assert tabulated.counted.households == 1 + len(NUMBERS) - len(none)
+    assert tabulated.counted.findings.counts[missing(UNITS, UNITS["MAFID"])] == 2 * len(none)
+    assert keys[outside(GEO, GEO["MAFID"])] == sorted(set(NUMBERS) - set(none))
 
 
-def test_arithmetic(duck, spark):
-    def build(table):
-        x = table.x
-        small = ibis.cases((x.between(-(2**53), 2**53), x), else_=0)
-        return table.select(
-            "i", floor=(small // 7).cast("int64"), rest=x % 7, right=(x >> ibis.literal(9, "int64")).cast("int64"),
-            mask=x & ibis.literal(511, "int64"), tiny=x.try_cast("int32"), many=ibis.greatest(x - 3, 0),
-            between=x.between(0, 5), flag=(x > 3).fill_null(False).cast("int64"), text=x.cast("string"),
-        ).order_by("i")  # fmt: skip
-
-    found = both(duck, spark, keyed(NUMBERS, pa.int64()), build)
-    assert found[0] == found[1]
-
-
-def test_sums(duck, spark):
-    frame = pa.table(
-        {"k": [1, 1, 2, 2, 3, None, None], "x": pa.array([1, 6, None, 4, None, 8, 1], pa.int64())}
-    )
-
-    def build(table):
-        return table.group_by("k").agg(
-            sum=table.x.sum().cast("int64"), n=table.count().cast("int64"),
-            some=table.count(where=table.x > 3).cast("int64"), top=table.x.max(),
-        ).order_by("k")  # fmt: skip
-
-    found = both(duck, spark, frame, build)
-    assert sorted(found[0], key=str) == sorted(found[1], key=str)
-
-
-def test_classes_of_texts_and_numbers(duck, spark):
-    coding = Coding.of(
-        [where(A=["03", "3"]), where(A=["é", ""]), where(N=range(1, 3)), where(N=[5, 2**31 - 1])]
-    )
-    frame = pa.table(
-        {
-            "i": range(len(TEXTS) * len(NUMBERS)),
-            "A": [text for text in TEXTS for _ in NUMBERS],
-            "N": pa.array(NUMBERS * len(TEXTS), pa.int64()),
-        }
-    )
-    found = both(
-        duck, spark, frame, lambda t: t.select("i", "A", "N", code=coding.expression(t)).order_by("i")
-    )
-    assert found[0] == found[1]
-    for condition in (where(A=["03", "3"]), where(A=["é", ""]), where(N=[1, 2]), where(N=[5, 2**31 - 1])):
-        codes = np.array([row["code"] for row in found[0]])
-        assert coding.mask(codes, condition).tolist() == [condition.allows(row) for row in found[0]]
-
-
-@pytest.mark.parametrize("codes", [["3", "03"], ["", "é"], ["3,", "3"], ["\\", "'", "3\n", "."]], ids=ascii)
-def test_numbers_of_texts(duck, spark, codes):
-    numbers = {code: i for i, code in enumerate(codes, start=5)}
-    texts = [*TEXTS, *codes, ",", "3,03"]
-    found = both(
-        duck, spark, keyed(texts, pa.string()),
-        lambda t: t.select("i", number=looked_up(t.x, numbers)).order_by("i"),
-    )  # fmt: skip
-    assert found[0] == found[1]
-    assert [row["number"] for row in found[0]] == [numbers.get(text) for text in texts]
-
-
-def test_numbers_counted_off_in_a_list(duck, spark):
-    frame = keyed([0, 1, 2, 3, 10**9, None], pa.int32())
-    found = both(
-        duck, spark, frame, lambda t: t.select("i", number=numbered(t.x, [7, 2**60, -5])).order_by("i")
-    )
-    assert found[0] == found[1]
-    assert [row["number"] for row in found[0]] == [7, 2**60, -5, None, None, None]
+def test_classes_of_texts_and_numbers(counted):
+    """Every text with every number, in one household and in many."""
+    pairs = [(text, number) for text in (*TEXTS, "25", "20") for number in (*NUMBERS, 17, 18, 115)]
+    apart = [person(FIRST + i, RELSHIP=text, QAGE=number) for i, (text, number) in enumerate(pairs)]
+    together = [row | {"MAFID": FIRST + len(pairs)} for row in apart]
+    mafids = range(FIRST, FIRST + len(pairs) + 1)
+    counted(frames(apart + together, [unit(mafid) for mafid in mafids], [place(mafid) for mafid in mafids]))
 
 
 @pytest.mark.parametrize("limit", [1, 2, 6])
-def test_frequent_keys(duck, spark, limit):
+def test_frequent_keys(counted, limit):
     keys = [*([1] * limit), *([2] * (limit + 1)), 3, *([4] * 20), *([None] * 20), -5, 2**31 - 1]
-    frame = pa.table({"MAFID": pa.array(keys[::2] + keys[1::2], pa.int32())})
-    found = [engine.fetch(engine.frequent(engine.read_arrow(frame), limit)) for engine in (duck, spark)]
-    assert [sorted(table["MAFID"].to_pylist()) for table in found] == [[2, 4], [2, 4]]
+    mixed = keys[::2] + keys[1::2]
+    tabulated, found = counted(frames(units=[unit(key) for key in mixed], geo=[place(key) for key in mixed]))
+    several = sorted({key for key in keys if key is not None and keys.count(key) > 1})
+    (rule,) = [rule for rule in found if rule.name == "MAFID stands once in units"]
+    assert found[rule] == several
+    assert tabulated.counted.findings.counts[rule] == sum(keys.count(key) for key in several)
 
 
-def test_the_order_of_2020(duck, spark, oracle):
+def test_the_order_of_2020(us, counted, spark, oracle, as_dict):
+    """Who is kept, where records have values of no domain, and where they are the same."""
+    mafids = (100_000_001, 899_999_999)
     people = [
-        {
-            "RTYPE": 3,
-            "MAFID": mafid,
-            "QAGE": age,
-            "CENHISP": 1,
-            "CENRACE": race,
-            "RELSHIP": "25",
-            "twin": twin,
-        }
-        for mafid in (100_000_001, 899_999_999)
+        person(mafid, QAGE=age, CENRACE=race)
+        for mafid in mafids
         for age in (0, 7, 115, -1, None)
         for race in ("01", "é", "", None)
-        for twin in (1, 2)
+        for _ in range(2)
     ]
-    frame = pa.Table.from_pylist([person | {"i": i} for i, person in enumerate(people)])
-    found = both(duck, spark, frame, lambda t: t.select("i", key=order_key(t)).order_by("i"))
-    assert found[0] == found[1]
-    assert [row["key"] for row in found[1]] == [oracle.order_key(person, person["twin"]) for person in people]
+    units, places = [unit(mafid) for mafid in mafids], [place(mafid) for mafid in mafids]
+    for tau in (1, 4, 15):
+        counted(frames(people, units, places), tau)
+        document = json.loads(us.read_text())
+        taus = dict.fromkeys(document["tau"], tau)
+        config = Config.load(document | {"state_filter": ["44"], "tau": taus})
+        found = scan_tables(load(frames(people, units, places), spark), config, spark).counts()
+        by_hand = oracle.tabulate(people, units, places, states=("44",), tau=taus)
+        assert {key: n for key, n in as_dict(tidy(config, found)).items() if n} == by_hand
 
 
 def test_small_data(us, small, spark_options, expected, as_dict):
@@ -227,17 +206,25 @@ def test_validation_finds_the_same(us, small_frames, spark_options):
     assert not found.ok
 
 
-def test_validation_of_a_crowd_at_one_address(us, small_frames, spark_options):
-    """More children than a sum of packed whole numbers could hold in 64 bits."""
+def test_a_crowd_at_one_address(us, small_frames, spark_options):
+    """More people than 16 bits can count, a universe far above its threshold, and each of them checked."""
     one = small_frames["persons"].head(1).with_columns(RELSHIP=pl.lit("25"), QAGE=pl.lit("5"))
-    crowded = small_frames | {"persons": pl.concat([small_frames["persons"], *[one] * 40_000])}
+    others = one.with_columns(QAGE=pl.lit("30"), CENRACE=pl.lit("99"))
+    crowded = small_frames | {
+        "persons": pl.concat([small_frames["persons"], *[one] * 2**16, *[others] * 100])
+    }
     found = validate(us, crowded, options=spark_options)
     assert found == validate(us, crowded)
-    assert max(finding.rows for finding in found.findings) > 39_000
+    assert max(finding.rows for finding in found.findings) > 2**16
+    counts = tabulate(us, crowded, options=spark_options, skip_validation=True)
+    assert counts.equals(tabulate(us, crowded, skip_validation=True))
+    everybody = tabulate(us, crowded, options=spark_options, skip_validation=True, truncate=False)
+    assert everybody.equals(tabulate(us, crowded, skip_validation=True, truncate=False))
+    assert everybody["COUNT"].max() > 2**16
 
 
 def test_households_of_absurd_size(us_document, spark_options, small_frames):
-    """More rows than a packed count can hold."""
+    """Of one tabulation only: the others have no budget."""
     for name, levels in us_document["privacy_budget"].items():
         us_document["privacy_budget"][name] = (
             levels if name in ("PH1_num", "PH1_denom") else dict.fromkeys(levels, 0)
@@ -253,7 +240,7 @@ def test_households_of_absurd_size(us_document, spark_options, small_frames):
 @functools.cache
 def population_module():
     """The populations of the DuckDB run of this test."""
-    path = Path(__file__).parents[1] / "tabulation" / "test_oracle.py"
+    path = Path(__file__).parents[1] / "counting" / "test_oracle.py"
     spec = importlib.util.spec_from_file_location("populations", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -268,6 +255,6 @@ def test_random_populations_equal_the_hand_count(data, spark, us, oracle, as_dic
     tables = made.records(data.draw(households), data.draw(st.integers(100_000_001, 800_000_000)))
     tau = data.draw(made.TAU)
     config = Config.load(json.loads(us.read_text()) | {"state_filter": ["11", "44", "56"], "tau": tau})
-    counted = as_dict(tidy(config, tabulate_tables(load(made.frames(tables), spark), config, spark).counts()))
+    counted = as_dict(tidy(config, scan_tables(load(made.frames(tables), spark), config, spark).counts()))
     by_hand = oracle.tabulate(*made.as_read(tables), states=("11", "44", "56"), tau=tau)
     assert {key: n for key, n in counted.items() if n} == by_hand

@@ -1,9 +1,9 @@
 """The kernel: one partition of persons, units and geo in key order in; counts, findings and drops out.
 
-Encode → households → rules → truncate → vectorize, each in a module of its own. All that comes out is a sum over
-households, and each household's part depends on its own rows alone (claim C1 of docs/privacy.md): so partitions, in which
-all rows of a household are together, can be counted anywhere in any order and added up. The kernel needs NumPy and Arrow, and
-nothing else; it is the only path, for every engine, validated or not, truncated or not.
+Encode → households → rules → truncate → vectorize, each in a module of its own. What comes out is a sum over
+households, and each household's part depends on its own rows alone (claim C1 of docs/privacy.md). So partitions, in
+which all rows of a household are together, can be counted anywhere, in any order, and added up. The kernel needs NumPy
+and Arrow and nothing else; it is the only path, for every engine, validated or not, truncated or not.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Kernel:
         self._vectorize(households, person_class, countable, cut, counted)
 
     def _countable(self, households: Households) -> Array:
-        """Whether a household counts: one unit row and one geo row, both a housing unit's, in the state filter (C1.3)."""
+        """Whether a household counts (C1.3): one unit row and one geo row, both housing units, in the state filter."""
         unit, geo = self.formats["units"]["RTYPE"], self.formats["geo"]["RTYPE"]
         state = self.formats["geo"]["TABBLKST"].codes(households.geo)
         return (

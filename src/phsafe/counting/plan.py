@@ -1,7 +1,7 @@
 """What a config asks the kernel to count: universes, and for each tabulation how a row becomes a code.
 
-A tabulation's code of a row is made of three digits: the region of its household, the class of its unit and the class of its
-person. It tells every cell and population group of the tabulation apart and nothing else.
+A tabulation's code of a row has three digits: the region of its household, the class of its unit and the class of its
+person. It tells every cell and population group of the tabulation apart, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from phsafe.levels import Iteration, Level
 from phsafe.schema import GEO, KEY, LAYOUTS, PERSONS, UNITS, Column
 from phsafe.spec import Tabulation
 
-#: Columns in the order in which they are packed, so that those that are looked up together stand together. RTYPE comes last:
-#: the largest of several unit records has the largest RTYPE.
+#: Columns in the order in which they are packed: those that are looked up together are side by side. RTYPE comes last,
+#: so that the largest of several unit records has the largest RTYPE.
 PACKED = {
     "persons": ("RTYPE", "QAGE", "RELSHIP", "CENRACE", "CENHISP"),
     "units": ("FINAL_POP", "NPF", "TEN", "HHRACE", "HHSPAN", "HHT", "HHT2", "CPLT", "RTYPE"),
@@ -121,8 +121,8 @@ class Plan:
     def region_radices(self) -> dict[str, int]:
         """The digits of a region's number, lowest first, with how many values each has.
 
-        The state's digit is its position in the state filter, from 1, and 0 outside it. The digit of another column is its
-        code, so 0 stands for an unknown value.
+        The state's digit is its position in the state filter, from 1, or 0 outside it. The digit of another column is
+        its code, so 0 stands for an unknown value.
         """
         state, *others = self.geo_columns
         return {state: 1 + len(self.config.states)} | {name: 1 + domain_size(GEO[name]) for name in others}

@@ -1,8 +1,8 @@
 """Records packed into integers: the narrow form in which rows travel from a reader to the kernel.
 
-Every column of a layout becomes a *code*: 0 for a missing value or one outside the domain, otherwise the position of the
-value in its domain, from 1. The codes of a record stand side by side in one integer. Widths and positions come
-from the layout and the config, never from the data.
+Every value becomes a *code*: its position in the domain of its column, from 1, or 0 if it is missing or outside the
+domain. The codes of a record are side by side in one integer. Widths and positions come from the layout and the config,
+never from the data.
 """
 
 from __future__ import annotations

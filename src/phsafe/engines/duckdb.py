@@ -103,7 +103,7 @@ class DuckDB:
         return pa.Table.from_batches(batches).cast(table.schema) if batches else table.schema.empty_table()
 
     def _stream(self, sql: str) -> Iterator[pa.RecordBatch]:
-        cursor = self._connection.cursor()
+        cursor = self._tell(self._connection.cursor)
         try:
             reader = self._tell(lambda: cursor.sql(sql).to_arrow_reader(TASK_ROWS))
             while (batch := self._tell(lambda: next(reader, None))) is not None:
