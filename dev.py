@@ -42,18 +42,12 @@ PROGRAMS = (
 
 def main() -> int:
     """Run one task."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=sorted(TASKS), help="what to do")
-    parser.add_argument(
-        "rest", nargs=argparse.REMAINDER, help="passed on (test: to pytest; demo: to phsafe demo)"
-    )
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help="passed on (test: to pytest; demo: to phsafe demo)")
     arguments = parser.parse_args()
     if sys.version_info < MIN_PYTHON:
-        print(
-            f"dev.py: expected Python {MIN_PYTHON[0]}.{MIN_PYTHON[1]} or newer, got {sys.version.split()[0]}"
-        )
+        print(f"dev.py: expected Python {MIN_PYTHON[0]}.{MIN_PYTHON[1]} or newer, got {sys.version.split()[0]}")
         return 1
     return TASKS[arguments.task](arguments.rest)
 
@@ -192,14 +186,10 @@ def programs() -> list[str]:
         subprocess.run(["apt-get", "update", "-qq"], check=False, **quiet)
         names = [package for _, _, package in missing]
         print(f"dev.py: installing {', '.join(names)} with apt-get", flush=True)
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names], check=False, **quiet
-        )
+        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names], check=False, **quiet)
     for purpose, command, package in missing:
         if shutil.which(command) is None:
-            print(
-                f"dev.py: leaving out {purpose}: there is no {command}; install the package {package} to run them"
-            )
+            print(f"dev.py: leaving out {purpose}: there is no {command}; install the package {package} to run them")
             if os.environ.get("CI"):
                 sys.exit("dev.py: in CI nothing may be left out")
             options += [f"--without={command}"]

@@ -63,9 +63,7 @@ def level_frame(config: Config, name: str, key: str, counts: grid.Counts) -> pl.
     tabulation = config.catalog.tabulation(name)
     level = next(level for level in config.levels_of(tabulation) if level.key == key)
     rows = grid.level_rows(config, tabulation, level)
-    return pl.DataFrame(rows, schema=list(grid.KEYS), orient="row").with_columns(
-        COUNT=pl.Series(counts[name, key])
-    )
+    return pl.DataFrame(rows, schema=list(grid.KEYS), orient="row").with_columns(COUNT=pl.Series(counts[name, key]))
 
 
 def plain(config: Config, frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -75,9 +73,7 @@ def plain(config: Config, frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataF
     for table in catalog.tables:
         if (tabulation := counted(table)) is not None:
             lines = [
-                line_sums(
-                    frames[tabulation.name], basis(catalog, table, tabulation, line.number), line.number
-                )
+                line_sums(frames[tabulation.name], basis(catalog, table, tabulation, line.number), line.number)
                 for line in table.shell
             ]
         else:
@@ -87,8 +83,7 @@ def plain(config: Config, frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataF
                 .with_columns(
                     VALUE=pl.when(pl.col("VALUE_D") != 0).then(pl.col("VALUE") / pl.col("VALUE_D")),
                     SPREAD=(
-                        pl.col("SPREAD") ** 2
-                        + (pl.col("VALUE") / pl.col("VALUE_D") * pl.col("SPREAD_D")) ** 2
+                        pl.col("SPREAD") ** 2 + (pl.col("VALUE") / pl.col("VALUE_D") * pl.col("SPREAD_D")) ** 2
                     ).sqrt()
                     / pl.col("VALUE_D").abs(),
                 )
@@ -170,18 +165,16 @@ def report(all_errors: pl.DataFrame) -> str:
         )
     lines += ["", "| what | joint / independent | promised |", "|---|---|---|"]
     for what, table, cells, region, level, least, promised in PROMISES:
-        part = all_errors.filter(
-            pl.col("CELL").is_in(cells), TABLE=table, REGION_TYPE=region, LEVEL=level
-        ).filter(pl.col("HOUSEHOLDS") >= least)
+        part = all_errors.filter(pl.col("CELL").is_in(cells), TABLE=table, REGION_TYPE=region, LEVEL=level).filter(
+            pl.col("HOUSEHOLDS") >= least
+        )
         value = {m: part.filter(METHOD=m).select(rmse).item() for m in METHODS}
         lines.append(f"| {what} | {value['joint'] / value['independent']:.3f} | {promised:.2f} |")
     lines += ["", "| table | coverage, groups ≥ 100 households: independent | joint |", "|---|---|---|"]
     overall = all_errors.filter(large).group_by("TABLE", "METHOD").agg(covered)
     share = {(t, m): c for t, m, c in overall.iter_rows()}
     for table in sorted({t for t, _ in share}):
-        lines.append(
-            f"| {table} | {percent(share[table, 'independent'])} | {percent(share[table, 'joint'])} |"
-        )
+        lines.append(f"| {table} | {percent(share[table, 'independent'])} | {percent(share[table, 'joint'])} |")
     return "\n".join(lines)
 
 
@@ -194,9 +187,7 @@ def picture(config: Config, counts: grid.Counts, path: Path) -> None:
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
     here = (pl.col("REGION_TYPE") == "STATE") & (pl.col("REGION_ID") == "56") & (pl.col("CELL") == 1)
-    exact = {
-        n: pl.concat([level_frame(config, m, k, counts) for m, k in counts if m == n]) for n, _ in counts
-    }
+    exact = {n: pl.concat([level_frame(config, m, k, counts) for m, k in counts if m == n]) for n, _ in counts}
     truth = plain(config, exact)["PH1"].filter(here)
     households = exact["PH1_denom"].filter(REGION_ID="56", REGION_TYPE="STATE")["COUNT"].to_list()
     published = noisy_frames(config, counts)
@@ -219,9 +210,7 @@ def picture(config: Config, counts: grid.Counts, path: Path) -> None:
     axes.hlines(truth["VALUE"], x - 0.35, x + 0.35, colors="black", lw=1, label="truth")
     codes = truth["ITERATION_CODE"]
     axes.set_xticks(x, [f"{c}\n{n:,}\nhouseholds" for c, n in zip(codes, households, strict=True)])
-    axes.set(
-        ylim=(0, 11.5), ylabel="people per household", title="Average household size, a small made-up state"
-    )
+    axes.set(ylim=(0, 11.5), ylabel="people per household", title="Average household size, a small made-up state")
     axes.legend(ncols=5, fontsize=8, loc="upper center")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
@@ -234,9 +223,7 @@ def percent(value: float | None) -> str:
 
 def main() -> None:
     """Make or reuse the nation, release it many times, and print what came out."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--households", type=int, default=1_000_000)
     parser.add_argument("--releases", type=int, default=20)

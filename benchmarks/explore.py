@@ -38,9 +38,7 @@ def main() -> None:
             for digit in TYPED:
                 before = page.evaluate("Number(document.documentElement.dataset.settled || 0)")
                 page.keyboard.type(digit)
-                page.wait_for_function(
-                    "n => Number(document.documentElement.dataset.settled) > n", arg=before
-                )
+                page.wait_for_function("n => Number(document.documentElement.dataset.settled) > n", arg=before)
                 times.append(float(page.evaluate("document.documentElement.dataset.latency")))
         browser.close()
         service.server.should_exit = True

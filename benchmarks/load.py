@@ -36,9 +36,7 @@ PAUSE = (0.2, 2.0)
 
 def main() -> int:
     """Run one of the two."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(required=True)
     one = kinds.add_parser("releases")
     one.add_argument("--after-another", type=int, default=200)
@@ -72,9 +70,7 @@ def releases(after_another: int, at_once: int) -> bool:
             memory.append(_resident())
         grown = _growth(memory)
         series = ", ".join(f"{memory[i * (len(memory) - 1) // 10] / 2**20:.0f}" for i in range(11))
-        print(
-            f"{after_another} releases one after another: median {statistics.median(times):.2f} s, ", end=""
-        )
+        print(f"{after_another} releases one after another: median {statistics.median(times):.2f} s, ", end="")
         print(
             f"slowest {max(times):.2f} s; memory in MB from first to last: {series} ({grown:+.1%})",
             flush=True,
@@ -106,8 +102,7 @@ def _two_states() -> dict[str, object]:
     document = json.loads((ROOT / "examples" / "us.json").read_text())
     budgets = {
         name: {
-            key: budget if name in ("PH1_denom", "PH3") and key == "state_*" else 0
-            for key, budget in levels.items()
+            key: budget if name in ("PH1_denom", "PH3") and key == "state_*" else 0 for key, budget in levels.items()
         }
         for name, levels in document["privacy_budget"].items()
     }
@@ -117,9 +112,7 @@ def _two_states() -> dict[str, object]:
 def _growth(memory: list[int]) -> float:
     """How much the last tenth holds above the second, after which everything has been loaded."""
     tenth = max(1, len(memory) // 10)
-    first, last = (
-        statistics.median(part) for part in (memory[tenth : 2 * tenth] or memory[:1], memory[-tenth:])
-    )
+    first, last = (statistics.median(part) for part in (memory[tenth : 2 * tenth] or memory[:1], memory[-tenth:]))
     return last / first - 1
 
 
@@ -148,9 +141,7 @@ def explorer(users: int, seconds: float) -> bool:
     times = sorted(answer[1] for answer in answers)
     wrong = [answer for answer in answers if answer[2] != 200]
     at = lambda share: 1000 * times[min(len(times) - 1, int(share * len(times)))]  # noqa: E731
-    print(
-        f"{users} users for {seconds:.0f} s: {len(answers)} answers, {len(wrong)} that were not 200; ", end=""
-    )
+    print(f"{users} users for {seconds:.0f} s: {len(answers)} answers, {len(wrong)} that were not 200; ", end="")
     print(
         f"median {at(0.5):.0f} ms, 95 % {at(0.95):.0f} ms, 99 % {at(0.99):.0f} ms, slowest {at(1):.0f} ms; ",
         end="",
@@ -159,9 +150,7 @@ def explorer(users: int, seconds: float) -> bool:
     for call in CALLS:
         of = sorted(1000 * answer[1] for answer in answers if answer[0] == call)
         if of:
-            print(
-                f"  {call}: {len(of)} answers, median {statistics.median(of):.0f} ms, slowest {of[-1]:.0f} ms"
-            )
+            print(f"  {call}: {len(of)} answers, median {statistics.median(of):.0f} ms, slowest {of[-1]:.0f} ms")
     return bool(answers) and not wrong
 
 
@@ -171,9 +160,7 @@ async def _crowd(port: int, token: str, users: int, seconds: float) -> list[tupl
     scenario = json.loads(start)["scenarios"][0]
     end = time.monotonic() + seconds
     answers: list[tuple[str, float, int]] = []
-    await asyncio.gather(
-        *(_user(port, token, scenario, end, random.Random(i), answers) for i in range(users))
-    )
+    await asyncio.gather(*(_user(port, token, scenario, end, random.Random(i), answers) for i in range(users)))
     return answers
 
 

@@ -51,18 +51,14 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     for name in ("shuffled", "csv", "plain", "start"):
         parser.add_argument(f"--{name}", action="store_true")
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=SIZES, help="households (default: %(default)s)"
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="households (default: %(default)s)")
     parser.add_argument("--commands", nargs="+", default=["tabulate", "release", "validate"])
     parser.add_argument("--repeat", type=int, default=1, help="runs of each, of which the middle one counts")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     config = arguments.work / "us.json"
     config.write_text(exact.dumps(parameters_2020()))
-    print(
-        f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, DuckDB {duckdb.__version__}\n"
-    )
+    print(f"{os.cpu_count()} cores, {platform.processor() or platform.machine()}, DuckDB {duckdb.__version__}\n")
     if arguments.plain:
         compare(arguments.work, config)
     elif arguments.start:
@@ -90,9 +86,7 @@ def growth(config: Path, work: Path, sizes: Sequence[int], commands: Sequence[st
     for command in commands if first < last else ():
         # What a command needs to start, it needs for next to no households too; it is left out of the slope.
         # Both are short, and what is left is a small difference: the middle one of many pairs, taken in turn.
-        pairs = [
-            [timed(config, made(work, size), command)[0] for size in (START_UP, first)] for _ in range(PAIRS)
-        ]
+        pairs = [[timed(config, made(work, size), command)[0] for size in (START_UP, first)] for _ in range(PAIRS)]
         idle = statistics.median(nothing for nothing, _ in pairs)
         least = statistics.median(some - nothing for nothing, some in pairs)
         slope = math.log((seconds[last][command] - idle) / least) / math.log(last / first)
@@ -241,8 +235,6 @@ def start(config: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[2:] == ["--bare"]:
         folder = Path(sys.argv[1])
-        duckdb.sql(
-            JOIN.format(persons=files_of(folder, "persons"), units=files_of(folder, "units"))
-        ).fetchall()
+        duckdb.sql(JOIN.format(persons=files_of(folder, "persons"), units=files_of(folder, "units"))).fetchall()
     else:
         main()

@@ -24,9 +24,7 @@ def main() -> int:
         clone = Path(folder) / "phsafe"
         started = time.monotonic()
         timed(["git", "clone", "--quiet", str(ROOT), str(clone)], Path(folder))
-        block = re.search(
-            r"^```console\n(.*?)^```$", (clone / "README.md").read_text(), re.MULTILINE | re.DOTALL
-        )
+        block = re.search(r"^```console\n(.*?)^```$", (clone / "README.md").read_text(), re.MULTILINE | re.DOTALL)
         assert block, "the README has no console block"
         for command in re.findall(r"^\$ (.*)$", block[1], re.MULTILINE):
             timed(["bash", "-c", command], clone)
@@ -40,9 +38,7 @@ def timed(command: list[str], folder: Path) -> None:
     """Run a command quietly and print how long it took; stop if it fails."""
     started = time.monotonic()
     done = subprocess.run(command, cwd=folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    print(
-        f"{time.monotonic() - started:7.1f} s  {command[-1] if command[0] == 'bash' else ' '.join(command[:2])}"
-    )
+    print(f"{time.monotonic() - started:7.1f} s  {command[-1] if command[0] == 'bash' else ' '.join(command[:2])}")
     if done.returncode:
         sys.exit(done.stdout.decode())
 

@@ -40,9 +40,7 @@ def write(path: Path, people: int) -> int:
     copies = -(-people // once.height)
     with path.open("wb") as file:
         for copy in range(copies):
-            serial = pl.col("SERIALNO").str.head(6) + (pl.col("home") + copy * homes).cast(
-                pl.String
-            ).str.zfill(9)
+            serial = pl.col("SERIALNO").str.head(6) + (pl.col("home") + copy * homes).cast(pl.String).str.zfill(9)
             frame = once.with_columns(SERIALNO=serial).drop("home")
             frame.write_csv(file, include_header=copy == 0)
     return copies * once.height

@@ -36,9 +36,7 @@ SETTINGS = {
 
 def main() -> None:
     """Measure each size."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--households", type=int, nargs="+", default=[200_000])
     parser.add_argument("--master", default="local[2]")

@@ -46,9 +46,7 @@ def main() -> None:
     elif arguments.tune:
         tune()
     else:
-        say(
-            "| households | people | seconds | CPU seconds | peak memory | on disk |\n|---:|---:|---:|---:|---:|---:|"
-        )
+        say("| households | people | seconds | CPU seconds | peak memory | on disk |\n|---:|---:|---:|---:|---:|---:|")
         if arguments.nation:
             say(measure(arguments.nation, NATION))
             return
@@ -99,9 +97,7 @@ def family(pid: int) -> list[int]:
 def resident(pid: int) -> int:
     """Bytes of memory that a process holds (memory shared by two processes counts twice)."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
-            "SC_PAGE_SIZE"
-        )
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
 

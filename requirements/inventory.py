@@ -85,9 +85,7 @@ READ = {
 def locked(name: str) -> dict[str, list[str]]:
     """The packages of a lock with their versions (several where they depend on the Python version)."""
     found: dict[str, list[str]] = {}
-    for package, version in re.findall(
-        r"^([\w.-]+)==([^\s;\\]+)", (HERE / f"{name}.lock").read_text(), re.MULTILINE
-    ):
+    for package, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", (HERE / f"{name}.lock").read_text(), re.MULTILINE):
         found.setdefault(canonicalize_name(package), []).append(version)
     return found
 
@@ -111,17 +109,14 @@ def licence(name: str) -> str:
 def is_approved(expression: str, approved: frozenset[str]) -> bool:
     """Whether every part of an SPDX expression is approved, and one of each choice."""
     return all(
-        any(choice.strip("() ") in approved for choice in part.split(" OR "))
-        for part in expression.split(" AND ")
+        any(choice.strip("() ") in approved for choice in part.split(" OR ")) for part in expression.split(" AND ")
     )
 
 
 def licences() -> str:
     """All locked packages, what they are for and their licences, as CSV."""
     runs = locked("run")
-    rows = [
-        (name, "run" if name in runs else "extra or dev", licence(name)) for name in sorted(locked("dev"))
-    ]
+    rows = [(name, "run" if name in runs else "extra or dev", licence(name)) for name in sorted(locked("dev"))]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows([("PACKAGE", "FOR", "LICENCE"), *rows])
     return out.getvalue()
@@ -133,9 +128,7 @@ def sbom() -> dict[str, object]:
     packages = locked("run")
     digest = hashlib.sha256((HERE / "run.lock").read_bytes()).hexdigest()
     root = f"pkg:pypi/{project['name']}@{project['version']}"
-    references = {
-        name: [f"pkg:pypi/{name}@{version}" for version in versions] for name, versions in packages.items()
-    }
+    references = {name: [f"pkg:pypi/{name}@{version}" for version in versions] for name, versions in packages.items()}
     components = [
         {
             "type": "library", "bom-ref": reference, "name": name, "version": reference.rpartition("@")[2],

@@ -117,9 +117,7 @@ def test_a_link_planted_in_the_temp_folder(phsafe_command, config, small, tmp_pa
     (precious / "mine").write_text("mine")
     planted = temp / f"phsafe-temp-{''.join(scratch._places())}{'0' * 16}"
     planted.symlink_to(precious)
-    done = phsafe_command(
-        "tabulate", config, small, tmp_path / "out", "--temp-dir", temp, "--skip-validation"
-    )
+    done = phsafe_command("tabulate", config, small, tmp_path / "out", "--temp-dir", temp, "--skip-validation")
     assert done.code == 0
     assert (precious / "mine").read_text() == "mine" and list(temp.iterdir()) == [planted]
 
@@ -154,9 +152,7 @@ def test_hostile_numbers_in_a_config(phsafe_command, few, tmp_path, field, kind)
     if field == "budget":
         few["privacy_budget"]["PH2"]["state_*"] = "MARK"
     else:
-        few["tau" if field == "tau" else "state_filter"] = (
-            "MARK" if field == "states" else dict(few["tau"], PH2="MARK")
-        )
+        few["tau" if field == "tau" else "state_filter"] = "MARK" if field == "states" else dict(few["tau"], PH2="MARK")
     path = tmp_path / "config.json"
     path.write_text(json.dumps(few).replace('"MARK"', HOSTILE[kind]))
     in_words(phsafe_command("budget", path), "config.json", "expected")
@@ -165,19 +161,14 @@ def test_hostile_numbers_in_a_config(phsafe_command, few, tmp_path, field, kind)
 @pytest.mark.parametrize("kind", ["whole", "exponent", "small exponent", "infinite", "nan", "deep"])
 def test_hostile_numbers_in_a_manifest(phsafe_command, config, small, tmp_path, kind):
     out = tmp_path / "out"
-    assert (
-        phsafe_command("release", config, small, out, "--ledger", tmp_path / "l", "--skip-validation").code
-        == 0
-    )
+    assert phsafe_command("release", config, small, out, "--ledger", tmp_path / "l", "--skip-validation").code == 0
     manifest = out / "manifest.json"
     manifest.write_text(re.sub(r'"rho": [0-9.]+', f'"rho": {HOSTILE[kind]}', manifest.read_text()))
     in_words(phsafe_command("check", out), "manifest", "privacy statement")
     in_words(phsafe_command("estimate", out, tmp_path / "tables"), "manifest", "privacy statement")
 
 
-@pytest.mark.parametrize(
-    "value", [DIGITS[:100_000], "1e999999999", "1e-999999999", "nan", "inf", "-1", "0", "0x1"]
-)
+@pytest.mark.parametrize("value", [DIGITS[:100_000], "1e999999999", "1e-999999999", "nan", "inf", "-1", "0", "0x1"])
 def test_hostile_numbers_on_the_command_line(phsafe_command, tmp_path, config, small, value):
     cap = phsafe_command("ledger", "init", tmp_path / "l", "--cap", value)
     made = phsafe_command("synth", tmp_path / "s", "--households", value)
@@ -222,9 +213,7 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
     before = os.umask(0)
     try:
         words = ["--skip-validation", "--temp-dir", tmp_path]
-        released = phsafe_command(
-            "release", config, small, tmp_path / "out", "--ledger", tmp_path / "l", *words
-        )
+        released = phsafe_command("release", config, small, tmp_path / "out", "--ledger", tmp_path / "l", *words)
         counted = phsafe_command("tabulate", config, small, tmp_path / "counts", *words)
         phsafe_command("validate", config, data, "--examples", tmp_path / "keys.csv", "--temp-dir", tmp_path)
     finally:
@@ -242,10 +231,7 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
 def test_no_published_cell_is_a_formula(phsafe_command, config, small, tmp_path):
     """A spreadsheet runs what starts with = + - @ or a tab; a number below 0 is one, and stays a number."""
     out, tables = tmp_path / "out", tmp_path / "tables"
-    assert (
-        phsafe_command("release", config, small, out, "--ledger", tmp_path / "l", "--skip-validation").code
-        == 0
-    )
+    assert phsafe_command("release", config, small, out, "--ledger", tmp_path / "l", "--skip-validation").code == 0
     assert phsafe_command("estimate", out, tables).code == 0
     files = [*out.rglob("*.csv"), *tables.rglob("*.csv")]
     assert len(files) > 1

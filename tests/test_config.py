@@ -183,16 +183,11 @@ class TestBadInput:
         ],
     )
     def test_states(self, us_document, states, words):
-        assert any(
-            words in reason and "state_filter" in reason
-            for reason in reasons(us_document, state_filter=states)
-        )
+        assert any(words in reason and "state_filter" in reason for reason in reasons(us_document, state_filter=states))
 
     def test_a_nation_in_puerto_rico(self, pr_document):
         found = reasons(with_budget(pr_document, Decimal("0.1"), "PH3", "usa_A-G"))
-        assert found == (
-            "privacy_budget, PH3: expected 0 for usa_A-G in a Puerto Rico config (it has no nation)",
-        )
+        assert found == ("privacy_budget, PH3: expected 0 for usa_A-G in a Puerto Rico config (it has no nation)",)
 
     def test_unknown_and_missing_names(self, us_document):
         budgets = dict(us_document["privacy_budget"])
@@ -206,10 +201,7 @@ class TestBadInput:
     @pytest.mark.parametrize("field", ["privacy_budget", "tau"])
     @pytest.mark.parametrize("value", [None, [], "x", 1])
     def test_no_table_where_one_should_be(self, us_document, field, value):
-        assert any(
-            reason.startswith(f"{field}: expected a table")
-            for reason in reasons(us_document, **{field: value})
-        )
+        assert any(reason.startswith(f"{field}: expected a table") for reason in reasons(us_document, **{field: value}))
 
     def test_a_field_under_both_names(self, us_document):
         found = reasons(us_document, budget=us_document["privacy_budget"])

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from phsafe.budgets import compare
-from phsafe.counting.report import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
 from phsafe.exact import round_up
 from phsafe.schema import LAYOUTS
+from phsafe.validation.report import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -20,9 +20,7 @@ def rows(page: str, header: str) -> list[list[str]]:
     text = (DOCS / page).read_text(encoding="utf-8")
     table = re.search(rf"^\| {re.escape(header)} \|.*\n\|[-|: ]+\|\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
     assert table, f"docs/{page} has no table {header!r}"
-    return [
-        [cell.strip().strip("*") for cell in line.strip("|").split(" |")] for line in table[1].splitlines()
-    ]
+    return [[cell.strip().strip("*") for cell in line.strip("|").split(" |")] for line in table[1].splitlines()]
 
 
 #: Columns that a rule of validation may be about, as its page calls them.
@@ -73,8 +71,7 @@ def test_validation_lists_every_rule():
     for rule in RULES:
         expected.setdefault((rule.name, rule.severity), []).append(f"{rule.table}.{rule.column}")
     every = {
-        kind: [f"{t.name}.{c.name}" for t in LAYOUTS for c in t.columns if fits(c)]
-        for kind, fits in KINDS.items()
+        kind: [f"{t.name}.{c.name}" for t in LAYOUTS for c in t.columns if fits(c)] for kind, fits in KINDS.items()
     }
     expected = {
         key: next((kind for kind, all_of in every.items() if all_of == places), ", ".join(places))
@@ -83,9 +80,7 @@ def test_validation_lists_every_rule():
     expected[UNCLASSIFIED, "error"] = "each tabulation with a budget"
     expected[BEYOND, "note"] = "each tabulation of persons"
     expected[EXTRA_COLUMNS, "warning"] = "each table"
-    listed = {
-        (rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")
-    }
+    listed = {(rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")}
     assert listed == expected
 
 

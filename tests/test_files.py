@@ -178,9 +178,7 @@ def test_no_parent(tmp_path):
 
 def test_a_folder_that_can_t_be_written(tmp_path, powerless):
     tmp_path.chmod(0o500)
-    code = (
-        "import sys, pathlib; from phsafe.files import check_absent; check_absent(pathlib.Path(sys.argv[1]))"
-    )
+    code = "import sys, pathlib; from phsafe.files import check_absent; check_absent(pathlib.Path(sys.argv[1]))"
     try:
         assert "change its permissions" in powerless(code, tmp_path / "out")
     finally:

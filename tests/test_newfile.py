@@ -39,9 +39,7 @@ def test_a_planted_link_is_not_written_through(tmp_path, monkeypatch):
 
 def test_somebody_takes_the_name_meanwhile(tmp_path, monkeypatch):
     really = os.fsync
-    monkeypatch.setattr(
-        os, "fsync", lambda descriptor: ((tmp_path / "out").write_bytes(b"mine"), really(descriptor))
-    )
+    monkeypatch.setattr(os, "fsync", lambda descriptor: ((tmp_path / "out").write_bytes(b"mine"), really(descriptor)))
     with pytest.raises(OutputError, match="doesn't exist yet"):
         newfile.write_new(tmp_path / "out", b"content")
     assert (tmp_path / "out").read_bytes() == b"mine" and names(tmp_path) == ["out"]

@@ -21,10 +21,10 @@ import phsafe
 from phsafe import releasing
 from phsafe.config import Config
 from phsafe.errors import OutputError, PHSafeError
+from phsafe.fingerprint import fingerprint_chunks
 from phsafe.folder import Release
 from phsafe.folder_check import problems
 from phsafe.privacy.ledger import Ledger
-from phsafe.readers.fingerprint import fingerprint_chunks
 from phsafe.stopping import stoppable
 
 ROWS = {
@@ -72,11 +72,7 @@ def test_derived_tabulations_follow_their_source(released):
     assert ph4.equals(ph5)
     keys = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE"]
     ph7, ph8 = (released.measurements(name).sort(*keys, "DATA_CELL") for name in ("PH7", "PH8_num"))
-    owners = (
-        ph7.filter(pl.col("DATA_CELL") < 4)
-        .group_by(keys, maintain_order=True)
-        .agg(pl.sum("COUNT", "VARIANCE"))
-    )
+    owners = ph7.filter(pl.col("DATA_CELL") < 4).group_by(keys, maintain_order=True).agg(pl.sum("COUNT", "VARIANCE"))
     derived = ph8.filter(DATA_CELL=2)
     assert derived["COUNT"].to_list() == owners["COUNT"].to_list()
     assert derived["VARIANCE"].to_list() == pytest.approx(owners["VARIANCE"].to_list(), rel=1e-12)
@@ -155,16 +151,12 @@ def test_the_ledger_beside_the_data_is_the_default(us, small, tmp_path):
     phsafe.release(us, data, tmp_path / "out", skip_validation=True)
     (entry,) = Ledger.open(tmp_path / "people.ledger").entries()
     assert entry.details["settings"]["skip_validation"] is True
-    frames = {
-        name: pl.read_csv(small / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")
-    }
+    frames = {name: pl.read_csv(small / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")}
     with pytest.raises(PHSafeError, match="ledger="):
         phsafe.release(us, frames, tmp_path / "frames")
 
 
-def test_the_ledger_notes_the_config_with_all_digits_and_the_input(
-    pr_document, small, small_frames, tmp_path
-):
+def test_the_ledger_notes_the_config_with_all_digits_and_the_input(pr_document, small, small_frames, tmp_path):
     """As exact texts: a float of JSON would lose digits. Frames in memory are known by nothing."""
     Ledger.create(tmp_path / "ledger", Fraction(3))
     release(pr_document, small, tmp_path)
@@ -368,9 +360,7 @@ def test_parallel_releases_cannot_pass_the_cap_together(us, small, tmp_path, pro
     made = [path for path in tmp_path.iterdir() if path.name.startswith("out")]
     assert len(made) == 2
     ledger = Ledger.open(tmp_path / "ledger")
-    assert {Release.open(path).release_id for path in made} == {
-        entry.release_id for entry in ledger.entries()
-    }
+    assert {Release.open(path).release_id for path in made} == {entry.release_id for entry in ledger.entries()}
     assert ledger.left == 0 and ledger.verify() == []
 
 

@@ -66,9 +66,7 @@ def test_approval_of_compound_licences(inventory, expression, fits):
 def test_the_bill_of_materials_lists_what_is_locked(inventory):
     bom = inventory.sbom()
     assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
-    locked = {
-        f"pkg:pypi/{name}@{version}" for name, own in inventory.locked("run").items() for version in own
-    }
+    locked = {f"pkg:pypi/{name}@{version}" for name, own in inventory.locked("run").items() for version in own}
     assert {component["purl"] for component in bom["components"]} == locked
     assert all(component["licenses"] != [{"expression": "unknown"}] for component in bom["components"])
     nodes = {node["ref"]: node["dependsOn"] for node in bom["dependencies"]}

@@ -140,9 +140,7 @@ def counted(tabulation: Tabulation) -> str:
     units = f"units with {condition(tabulation.units)}" if tabulation.units.terms else ""
     joined = f"{who}, in {units}" if tabulation.counts_persons and units else units or who
     by = {None: "not repeated by race", "person": "repeated by the person's race and ethnicity"}
-    return (
-        f"{joined}; {by.get(tabulation.iterate_by, 'repeated by the race and ethnicity of the householder')}"
-    )
+    return f"{joined}; {by.get(tabulation.iterate_by, 'repeated by the race and ethnicity of the householder')}"
 
 
 def shell(table: Table) -> Iterator[tuple[str, str, str]]:

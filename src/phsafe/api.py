@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 
 from phsafe.config import Config
-from phsafe.counting.output import tidy
-from phsafe.counting.report import Report
 from phsafe.engines import EngineOptions
+from phsafe.exact_counts import tidy
 from phsafe.folder import Release
 from phsafe.progress import Progress, silent
-from phsafe.readers import DataSource, open_source
+from phsafe.readers import DataSource
 from phsafe.releasing import default_ledger, release_tables
-from phsafe.scan import Settings, count, validate_source
+from phsafe.scan import Settings, count, open_source, validate_source
 from phsafe.spec import Catalog
 from phsafe.tables import CENSUS_2020
+from phsafe.validation.report import Report
 
 ConfigSource = str | Path | Mapping[str, Any] | Config
 

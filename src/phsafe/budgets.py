@@ -132,11 +132,7 @@ class Budget(Frames):
         bars = [
             Bar(
                 name,
-                [
-                    (used.index(e.level), float(e.loss.unbounded))
-                    for e in self.account.events
-                    if e.tabulation == name
-                ],
+                [(used.index(e.level), float(e.loss.unbounded)) for e in self.account.events if e.tabulation == name],
                 f"{100 * float(loss.unbounded / total):.1f} %",
             )
             for name, loss in self.account.totals("tabulation").items()

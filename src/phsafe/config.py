@@ -129,15 +129,11 @@ def _parse(path: Path) -> Mapping[str, Any]:
         if toml:
             document: Any = tomllib.loads(text, parse_float=Decimal)
         else:
-            document = json.loads(
-                text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=rules.no_repeats
-            )
+            document = json.loads(text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=rules.no_repeats)
     except (ValueError, ArithmeticError, RecursionError) as error:
         form = "TOML" if toml else "JSON"
         why = str(error).splitlines()[0] if not isinstance(error, RecursionError) else "nested too deeply"
         raise ConfigError(f"{path}: expected {form}, but {why}") from None
     if not isinstance(document, dict):
-        raise ConfigError(
-            f"{path}: expected an object with privacy_budget, tau and state_filter, got {document!r:.40}"
-        )
+        raise ConfigError(f"{path}: expected an object with privacy_budget, tau and state_filter, got {document!r:.40}")
     return document

@@ -86,9 +86,7 @@ def _rename(document: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """The fields under their short names; a field under both of its names would lose one of them silently."""
     names = FIELDS | {short: short for short in FIELDS.values()}
     unknown = [name for name in document if name not in names]
-    problems += [
-        f"{_show(name)}: expected one of {', '.join(FIELDS)}, got an unknown field" for name in unknown
-    ]
+    problems += [f"{_show(name)}: expected one of {', '.join(FIELDS)}, got an unknown field" for name in unknown]
     problems += [
         f"expected {long} or {short}, got both"
         for long, short in FIELDS.items()
@@ -109,18 +107,14 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     if isinstance(value, str) and value in STATE_NAMES:
         return STATE_NAMES[value]
     if not isinstance(value, list | tuple) or not value or not all(isinstance(s, str) for s in value):
-        problems.append(
-            f'state_filter: expected a list of two-digit state codes (or "us" or "pr"), got {_show(value)}'
-        )
+        problems.append(f'state_filter: expected a list of two-digit state codes (or "us" or "pr"), got {_show(value)}')
         return ()
     unknown = sorted({s for s in value if s not in STATES})
     if unknown:
         problems.append(f"state_filter: expected FIPS codes of states, got {', '.join(map(_show, unknown))}")
     repeated = sorted({s for s in value if value.count(s) > 1})
     if repeated:
-        problems.append(
-            f"state_filter: expected every state once, got {', '.join(map(_show, repeated))} again"
-        )
+        problems.append(f"state_filter: expected every state once, got {', '.join(map(_show, repeated))} again")
     if in_puerto_rico(value) and len(set(value)) > 1:
         problems.append("state_filter: expected Puerto Rico (72) alone, got it together with other states")
     return tuple(sorted(set(value)))
@@ -131,15 +125,11 @@ def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]
     entries = _table("tau", value, persons, problems)
     for name, threshold in entries.items():
         if isinstance(threshold, bool) or not isinstance(threshold, int) or not 1 <= threshold <= MAX_TAU:
-            problems.append(
-                f"tau, {name}: expected a whole number from 1 to {MAX_TAU}, got {_show(threshold)}"
-            )
+            problems.append(f"tau, {name}: expected a whole number from 1 to {MAX_TAU}, got {_show(threshold)}")
     return entries
 
 
-def _budgets(
-    field: str, value: object, catalog: Catalog, problems: list[str]
-) -> dict[str, dict[str, Decimal]]:
+def _budgets(field: str, value: object, catalog: Catalog, problems: list[str]) -> dict[str, dict[str, Decimal]]:
     budgets = {}
     tables = _table(field, value, [t.name for t in catalog.tabulations], problems)
     for tabulation in catalog.tabulations:

@@ -13,9 +13,9 @@ import polars as pl
 
 from phsafe import exact
 from phsafe.config import Config
-from phsafe.counting.output import tidy
 from phsafe.estimation import Estimates, estimate
 from phsafe.estimation.lines import basis, output
+from phsafe.exact_counts import tidy
 from phsafe.files import check_absent
 from phsafe.folder import Release
 from phsafe.parameters import parameters_2020
@@ -105,9 +105,7 @@ def true_value(catalog: Catalog, table: Table, line: int, counts: pl.DataFrame) 
     def total(name: str, number: int) -> int:
         made = output(catalog, name)
         cells = basis(catalog, table, made, number)
-        rows = counts.filter(
-            pl.col("TABULATION") == catalog.measured(made).name, pl.col("DATA_CELL").is_in(cells)
-        )
+        rows = counts.filter(pl.col("TABULATION") == catalog.measured(made).name, pl.col("DATA_CELL").is_in(cells))
         return int(rows["COUNT"].sum())
 
     if table.average is None:

@@ -32,16 +32,12 @@ def check_absent(out: Path) -> None:
         # Polars and Arrow take paths as UTF-8.
         raise OutputError(f"{str(out)!a}: expected a path in UTF-8, got other bytes") from None
     if os.path.lexists(out):
-        raise OutputError(
-            f"{out}: expected a folder that doesn't exist yet; choose another name or remove it"
-        )
+        raise OutputError(f"{out}: expected a folder that doesn't exist yet; choose another name or remove it")
     parent = out.absolute().parent
     if not parent.is_dir():
         raise OutputError(f"{out}: expected the folder {parent} to exist; make it first")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(
-            f"{out}: can't write in the folder {parent}; choose another or change its permissions"
-        )
+        raise OutputError(f"{out}: can't write in the folder {parent}; choose another or change its permissions")
 
 
 class Draft:
@@ -58,9 +54,7 @@ class Draft:
             _settle(self.path, *self._modes)
             check_absent(self._out)
             self.path.rename(self._out)
-        with _in_words(
-            self._out, "the folder is whole, but the disk didn't confirm its name; look at it again"
-        ):
+        with _in_words(self._out, "the folder is whole, but the disk didn't confirm its name; look at it again"):
             _flush(self._out.absolute().parent)
 
 

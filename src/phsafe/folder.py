@@ -143,9 +143,7 @@ class Release(Frames):
         }
         file = self.path / table_path(output)
         try:
-            frame = pl.read_csv(
-                file, separator=SEPARATOR, schema=types, truncate_ragged_lines=False, glob=False
-            )
+            frame = pl.read_csv(file, separator=SEPARATOR, schema=types, truncate_ragged_lines=False, glob=False)
         except (OSError, pl.exceptions.PolarsError):
             raise OutputError(
                 f"{file}: expected {', '.join(types)} separated by {SEPARATOR}, got another form"

@@ -27,6 +27,4 @@ class Frames(ABC):
         try:
             return self.to_polars().to_pandas()
         except ModuleNotFoundError:
-            raise PHSafeError(
-                "a pandas frame needs pandas, which isn't installed; run: pip install pandas"
-            ) from None
+            raise PHSafeError("a pandas frame needs pandas, which isn't installed; run: pip install pandas") from None

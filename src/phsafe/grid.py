@@ -84,11 +84,7 @@ def _noise(config: Config, output: Tabulation | Derived, noise: NoiseOf) -> dict
     A derived cell's variance is the sum of the variances of the independent cells it adds.
     """
     source = config.catalog.measured(output).name
-    terms = (
-        [len(cells) for cells in output.cells.values()]
-        if isinstance(output, Derived)
-        else [1] * len(output.cells)
-    )
+    terms = [len(cells) for cells in output.cells.values()] if isinstance(output, Derived) else [1] * len(output.cells)
     labels: list[str] = []
     variances: list[float] = []
     for level in config.levels_of(output):

@@ -130,8 +130,7 @@ class Level:
 
 TOTAL = Iteration("*", "Total population")
 SINGLE_RACES = tuple(
-    Iteration("ABCDEF"[i], f"{name} alone", races=frozenset({f"{i + 1:02d}"}))
-    for i, name in enumerate(MAJOR_RACES)
+    Iteration("ABCDEF"[i], f"{name} alone", races=frozenset({f"{i + 1:02d}"})) for i, name in enumerate(MAJOR_RACES)
 )
 TWO_OR_MORE = Iteration(
     "G", "Two or more races", races=frozenset(code for code, races in RACES.items() if len(races) > 1)
@@ -149,9 +148,7 @@ ITERATION_LEVELS = (UNATTRIBUTED, A_G, H_I)
 NATION = Geography("usa", "Nation", "USA", (), (("1", "United States"),), puerto_rico=False)
 STATE = Geography("state", "State", "STATE", ("TABBLKST",), tuple(STATES.items()))
 
-LEVELS = tuple(
-    Level(geography, iterations) for geography in (NATION, STATE) for iterations in ITERATION_LEVELS
-)
+LEVELS = tuple(Level(geography, iterations) for geography in (NATION, STATE) for iterations in ITERATION_LEVELS)
 
 
 def in_puerto_rico(states: Iterable[str]) -> bool:

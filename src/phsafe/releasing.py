@@ -26,15 +26,15 @@ from phsafe.engines import EngineOptions, started
 from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.exact import text
 from phsafe.files import check_absent, draft, write_table
+from phsafe.fingerprint import fingerprint_chunks
 from phsafe.folder import Release, hash_file, manifest_of, write_manifest
 from phsafe.folder_check import problems
 from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
 from phsafe.privacy.ledger import Ledger
 from phsafe.privacy.mechanism import Session, open_session
 from phsafe.progress import Progress, part, silent
-from phsafe.readers import DataSource, Source, open_source
-from phsafe.readers.fingerprint import fingerprint_chunks
-from phsafe.scan import Settings, count_source
+from phsafe.readers import DataSource
+from phsafe.scan import Settings, Source, count_source, open_source
 from phsafe.stopping import uninterrupted
 
 #: Bytes that a row of a release takes at most, twice over; and the rest, with blocks that files don't fill.
@@ -90,9 +90,7 @@ def default_ledger(data: DataSource) -> Path:
     if isinstance(data, Mapping):
         raise PHSafeError("frames in memory have no place for a ledger beside them; name one with ledger=")
     if "://" in str(data):
-        raise PHSafeError(
-            f"{data}: a ledger can't stand beside such an address; name a file for it with --ledger"
-        )
+        raise PHSafeError(f"{data}: a ledger can't stand beside such an address; name a file for it with --ledger")
     folder = Path(data).absolute()
     return folder.parent / f"{folder.name}.ledger"
 
@@ -102,9 +100,7 @@ def _prepare(
 ) -> tuple[Account, Ledger, Source]:
     """All that can be checked before the work, every problem at once. The source is open until `reading` ends."""
     if not config.measurements():
-        raise PHSafeError(
-            "every budget of the config is 0, so there is nothing to release; give one at least"
-        )
+        raise PHSafeError("every budget of the config is 0, so there is nothing to release; give one at least")
     reasons = Reasons()
     account = reasons.check(plan, config)
     source = reasons.check(reading.enter_context, open_source(data, options, config.reader))
@@ -119,9 +115,7 @@ def _prepare(
 
 def _reserve(config: Config, out: Path, folder: Path) -> Path:
     """A file as large as the release can get: a disk that is too full says so before the charge."""
-    rows = sum(
-        len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels
-    )
+    rows = sum(len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels)
     size = rows * ROW_BYTES + OTHER_BYTES
     reserve = folder / "reserve"
     try:
@@ -143,9 +137,7 @@ def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str]
         yield (m.tabulation.name, m.level.key), session.measure(m)
 
 
-def write_release(
-    config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path
-) -> None:
+def write_release(config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path) -> None:
     """Fill the folder, and check it as `phsafe check` will."""
     noise = noise_by_level(account)
     files = {}
@@ -172,9 +164,7 @@ def _date(folder: Path) -> None:
 @contextmanager
 def _charged(account: Account) -> Iterator[None]:
     """Say with every problem after the charge that the loss stays charged."""
-    stays = (
-        f"the loss of {text(account.total.unbounded)} was charged before noise was drawn and stays charged"
-    )
+    stays = f"the loss of {text(account.total.unbounded)} was charged before noise was drawn and stays charged"
     try:
         yield
     except PHSafeError as error:

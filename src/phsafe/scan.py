@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from phsafe.config import Config
-from phsafe.counting.plan import Plan, check_columns
-from phsafe.counting.report import Report, report
+from phsafe.counting.plan import Plan
 from phsafe.counting.vectorize import Tabulated
-from phsafe.engines import Engine, EngineOptions
+from phsafe.engines import Engine, EngineOptions, open_engine
 from phsafe.errors import DataError
 from phsafe.grid import Counts
 from phsafe.progress import Progress, silent
-from phsafe.readers import DataSource, Source, Tables, open_source
+from phsafe.readers import DataSource, Tables, prepare
+from phsafe.validation.report import Report, report
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,32 @@ class Settings:
     truncate: bool = True
     allow_unclassified: bool = False
     skip_validation: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data source whose files and columns have been checked, and the engine that reads it."""
+
+    engine: Engine
+    #: Opens the tables, or raises a `DataError` with what only reading them shows.
+    tables: Callable[[], Tables]
+
+
+@contextmanager
+def open_source(data: DataSource, options: EngineOptions | None = None, reader: str | None = None) -> Iterator[Source]:
+    """Open a data source.
+
+    Args:
+        data: A folder, or frames.
+        options: The engine to open; by default DuckDB.
+        reader: The config's reader; without one, a source is read as what it looks like.
+
+    Raises:
+        DataError: Every problem that can be seen without counting: files, columns and types.
+
+    """
+    with open_engine(options) as engine:
+        yield Source(engine, prepare(data, engine, reader))
 
 
 def scan_tables(
@@ -48,9 +76,7 @@ def scan_tables(
 
     """
     plan = Plan(config)
-    problems = check_columns(plan, tables.tables["geo"].schema.names)
-    if problems:
-        raise DataError(problems)
+    plan.check_columns(tables.tables["geo"].schema.names)
     kernel = plan.kernel(examples)
     progress("counting", 0.0)
     counted = engine.scan(tables.tables, kernel, lambda done: progress("counting", done))

@@ -36,9 +36,7 @@ class Tabulation:
         if not self.cells:
             raise ValueError(f"{self.name}: expected at least one cell, got none")
         if self.iterate_by not in (None, *RACE_COLUMNS):
-            raise ValueError(
-                f"{self.name}: expected {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}"
-            )
+            raise ValueError(f"{self.name}: expected {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}")
         _refuse_foreign_columns(self)
         _refuse_overlapping_cells(self)
 

@@ -113,8 +113,7 @@ PH3 = Table(
             cells={
                 2: where(RELSHIP=["20", "21", "22", "23", "24", "34", "35", "36"]),
                 **{
-                    line: where(RELSHIP=OWN_CHILDREN, HHT2=kind)
-                    for line, kind in enumerate(WITH_OWN_CHILDREN, start=4)
+                    line: where(RELSHIP=OWN_CHILDREN, HHT2=kind) for line, kind in enumerate(WITH_OWN_CHILDREN, start=4)
                 },
                 9: where(RELSHIP="30"),
                 10: where(RELSHIP=["28", "29", "31", "32", "33"]),
@@ -191,9 +190,7 @@ PH8 = Table(
     title="Average Household Size of Occupied Housing Units by Tenure",
     universe="Occupied housing units",
     shell=_shell((0, "Total:", (2, 3)), (1, "Owner occupied"), (1, "Renter occupied")),
-    tabulations=(
-        Tabulation("PH8_denom", units=OCCUPIED, cells={2: where(TEN=["1", "2"]), 3: where(TEN=["3", "4"])}),
-    ),
+    tabulations=(Tabulation("PH8_denom", units=OCCUPIED, cells={2: where(TEN=["1", "2"]), 3: where(TEN=["3", "4"])}),),
     derived=(Derived("PH8_num", source="PH7", cells={2: (2, 3), 3: (4,)}),),
     average=Average("PH8_num", "PH8_denom", per={1: 1, 2: 2, 3: 3}, at_least=1),
 )

@@ -25,9 +25,7 @@ def test_the_part_of_truncation_is_truncated_less_untruncated_exactly(report, nu
     scenario = report.scenarios[number]
     cells = report.cells.filter(THRESHOLDS=scenario.thresholds, SCALE=1.0)
     everybody, truncated = (
-        phsafe.tabulate(scenario.config, SMALL, truncate=truncate, skip_validation=True).rename(
-            {"COUNT": name}
-        )
+        phsafe.tabulate(scenario.config, SMALL, truncate=truncate, skip_validation=True).rename({"COUNT": name})
         for truncate, name in ((False, "ALL"), (True, "CUT"))
     )
     both = cells.join(everybody, on=KEYS, validate="1:1").join(truncated, on=KEYS, validate="1:1")
@@ -44,9 +42,7 @@ def test_errors_are_the_sum_of_their_parts(report):
         pl.col("TRUNCATION", "BIAS").mean(), RMSE=(pl.col("RMSE") ** 2).mean().sqrt()
     )
     plain = rows.filter(pl.col("TABULATION") != "PH8_num")
-    both = plain.join(
-        cells, on=["TABULATION", "LEVEL", "THRESHOLDS", "SCALE"], suffix="_CELLS", validate="1:1"
-    )
+    both = plain.join(cells, on=["TABULATION", "LEVEL", "THRESHOLDS", "SCALE"], suffix="_CELLS", validate="1:1")
     assert len(both) == len(plain)
     for one, other in (("BIAS", "BIAS_CELLS"), ("RMSE", "RMSE_CELLS"), ("TRUNCATION_BIAS", "TRUNCATION")):
         assert np.allclose(both[one], both[other])
@@ -75,13 +71,9 @@ def test_sums_of_noisy_counts_have_their_own_margin(report):
 
 
 def test_margins_are_those_of_the_budget(report):
-    expected = {
-        (row.event.tabulation, row.event.level): row.moe_exact for row in phsafe.budget(report.config).rows
-    }
+    expected = {(row.event.tabulation, row.event.level): row.moe_exact for row in phsafe.budget(report.config).rows}
     rows = report.base(report.tabulations).filter(pl.col("TABULATION").is_in([name for name, _ in expected]))
-    assert {
-        (row["TABULATION"], row["LEVEL"]): row["MOE_EXPECTED"] for row in rows.iter_rows(named=True)
-    } == expected
+    assert {(row["TABULATION"], row["LEVEL"]): row["MOE_EXPECTED"] for row in rows.iter_rows(named=True)} == expected
 
 
 def test_sound_noise_is_as_stated(report):

@@ -73,9 +73,7 @@ def test_both_methods_finish_the_same_releases(report):
     assert set(rows["TABLE"]) == {"PH7", "PH8"}
     assert set(rows["RELEASES"]) == {1}
     # The truth and what truncation takes from it don't depend on the method.
-    truncation = rows.group_by("TABLE", "LEVEL").agg(
-        pl.col("TRUNCATION_BIAS").n_unique(), pl.col("LINES").n_unique()
-    )
+    truncation = rows.group_by("TABLE", "LEVEL").agg(pl.col("TRUNCATION_BIAS").n_unique(), pl.col("LINES").n_unique())
     assert truncation["TRUNCATION_BIAS"].max() == truncation["LINES"].max() == 1
 
 

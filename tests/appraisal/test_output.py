@@ -38,9 +38,7 @@ def test_the_explorer_takes_the_shares(report, folder):
 
 def test_the_page_needs_nothing_else(folder):
     text = (folder / "accuracy.html").read_text()
-    assert not re.search(
-        r"<script|<link|<img|<iframe|src=|url\((?!#)|@import|https?://(?!www\.w3\.org)", text
-    )
+    assert not re.search(r"<script|<link|<img|<iframe|src=|url\((?!#)|@import|https?://(?!www\.w3\.org)", text)
     assert "default-src 'none'" in text
 
 

@@ -56,9 +56,7 @@ def test_shares_are_the_people_lost(report):
     cells = report.cells.filter(TABULATION="PH7", LEVEL="usa_*", SCALE=1.0)
     for tau in (1, 3, 5):
         own = cells.filter(TAU=tau)
-        assert report.shares["PH7"][tau] == pytest.approx(
-            -100 * own["TRUNCATION"].sum() / own["TRUTH"].sum(), abs=1e-5
-        )
+        assert report.shares["PH7"][tau] == pytest.approx(-100 * own["TRUNCATION"].sum() / own["TRUTH"].sum(), abs=1e-5)
     assert set(report.shares) == {"PH7"}
 
 
@@ -81,10 +79,7 @@ def test_regions_without_people_are_named(make_config, small_frames):
         **{name: small_frames[name] for name in ("persons", "units")},
     }
     homes = frames["geo"]["MAFID"]
-    frames |= {
-        name: frames[name].filter(frames[name]["MAFID"].is_in(homes.implode()))
-        for name in ("persons", "units")
-    }
+    frames |= {name: frames[name].filter(frames[name]["MAFID"].is_in(homes.implode())) for name in ("persons", "units")}
     found = phsafe.accuracy(
         make_config(kept=("PH7",)), frames, trials=2, estimate_trials=0, public=True, skip_validation=True, jobs=1,
         false_alarm=NEVER,

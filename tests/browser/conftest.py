@@ -70,9 +70,7 @@ def look(browser: Browser):
         page = context.new_page()
         page.on("console", lambda message: heard.append(message.text))
         page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on(
-            "request", lambda request: heard.append(request.url) if request.url != path.as_uri() else None
-        )
+        page.on("request", lambda request: heard.append(request.url) if request.url != path.as_uri() else None)
         page.on("dialog", lambda dialog: (heard.append("a dialog"), dialog.dismiss()))
         page.goto(path.as_uri())
         return page

@@ -31,7 +31,5 @@ with sync_playwright() as playwright:
         page.wait_for_timeout(300)
         picture = page.screenshot()
         # Few colours are enough for a page, and keep the repository small.
-        Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(
-            IMAGES / f"{name}.png", optimize=True
-        )
+        Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(IMAGES / f"{name}.png", optimize=True)
     chromium.close()

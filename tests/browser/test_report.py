@@ -104,9 +104,7 @@ def test_the_keyboard_reaches_everything(report, look):
     for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(
-            page.evaluate(
-                "document.activeElement.name || document.activeElement.id || document.activeElement.tagName"
-            )
+            page.evaluate("document.activeElement.name || document.activeElement.id || document.activeElement.tagName")
         )
     assert {"region", "iteration", "measure", "theme", "A", "SUMMARY"} <= reached
     page.locator("#theme").focus()

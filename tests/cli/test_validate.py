@@ -8,9 +8,9 @@ import shutil
 import polars as pl
 import pytest
 
-from phsafe.counting.report_output import write_examples
 from phsafe.errors import OutputError
 from phsafe.schema import LAYOUTS
+from phsafe.validation.report_output import write_examples
 
 MARKER = "Q7Z"
 KEY = 777_123_457
@@ -41,11 +41,7 @@ def test_errors_exit_with_1_and_say_rule_table_column_and_rows(phsafe_command, u
     report = json.loads(run.out)
     assert run.code == 1
     assert not report["ok"]
-    errors = {
-        (f["rule"], f["table"], f["column"], f["rows"])
-        for f in report["findings"]
-        if f["severity"] == "error"
-    }
+    errors = {(f["rule"], f["table"], f["column"], f["rows"]) for f in report["findings"] if f["severity"] == "error"}
     assert errors == {
         ("MAFID stands once in units", "units", "MAFID", 2),
         ("a person's MAFID is in units", "persons", "MAFID", 1),

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from phsafe.config import Config
-from phsafe.counting.output import NOT_PRIVATE, tidy, write_counts
 from phsafe.errors import OutputError
+from phsafe.exact_counts import NOT_PRIVATE, tidy, write_counts
 from phsafe.grid import level_rows
 
 

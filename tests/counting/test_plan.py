@@ -29,8 +29,7 @@ def test_only_what_has_a_budget_is_counted(us_document):
     nothing = {name: dict.fromkeys(levels, 0) for name, levels in us_document["privacy_budget"].items()}
     plan = Plan(
         Config.load(
-            us_document
-            | {"privacy_budget": nothing | {"PH1_denom": us_document["privacy_budget"]["PH1_denom"]}}
+            us_document | {"privacy_budget": nothing | {"PH1_denom": us_document["privacy_budget"]["PH1_denom"]}}
         )
     )
     assert names(plan.tabulations) == ["PH1_denom"]

@@ -15,9 +15,7 @@ DOMAIN, GIVEN, NUMBER = "the value is in its domain", "a value is given", "a who
 @pytest.fixture(scope="module")
 def clean(parity) -> dict[str, pl.DataFrame]:
     """Real-looking households that break no rule, as texts."""
-    frames = {
-        name: pl.read_csv(parity / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")
-    }
+    frames = {name: pl.read_csv(parity / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")}
     small = frames["units"].filter(pl.col("FINAL_POP").cast(int) < 7).head(HOUSEHOLDS)["MAFID"].implode()
     return {name: frame.filter(pl.col("MAFID").is_in(small)) for name, frame in frames.items()}
 
@@ -51,12 +49,7 @@ def test_every_column_has_a_domain_and_may_not_be_empty(clean, us, layout):
         )
         wrong = "777777777" if column.name != "MAFID" else "99"
         frame = numbered.with_columns(
-            pl.when(is_bad)
-            .then(pl.lit(wrong))
-            .when(is_empty)
-            .then(None)
-            .otherwise(column.name)
-            .alias(column.name)
+            pl.when(is_bad).then(pl.lit(wrong)).when(is_empty).then(None).otherwise(column.name).alias(column.name)
         ).drop("row")
         expected["error", DOMAIN, layout.name, column.name] = bad
         expected["error", NUMBER if column.is_integer else GIVEN, layout.name, column.name] = empty
@@ -75,10 +68,7 @@ def test_a_state_that_is_none_is_an_error_and_one_outside_the_filter_is_not(clea
 def test_integers_are_written_in_one_way_only(clean, us, text):
     persons = put(clean["persons"], "CENHISP", text, pl.col("RTYPE") == "3", 3)
     assert (
-        findings(clean | {"persons": persons}, us, allow_unclassified=True)[
-            "error", NUMBER, "persons", "CENHISP"
-        ]
-        == 3
+        findings(clean | {"persons": persons}, us, allow_unclassified=True)["error", NUMBER, "persons", "CENHISP"] == 3
     )
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import phsafe
 from phsafe.counting import kernel, rules
-from phsafe.counting.report import RULES
 from phsafe.schema import GEO, PERSONS, UNITS
+from phsafe.validation.report import RULES
 
 LAYOUTS = {"persons": PERSONS, "units": UNITS, "geo": GEO}
 MAFIDS = st.sampled_from([100_000_001, 100_000_002, 100_000_003, None])
 RELATIONS = ["20", "21", "22", "23", "24", "25", "27", "28", "30", "34", "37", "?", None]
 #: More persons than a field of presence or of a count holds.
-CROWDS = [2**rules.FLAG_BITS + 7, 2**rules.FIELD_BITS + 7]
+CROWDS = [2**bits + 7 for bits in rules.FIELD_BITS]
 
 
 def records(layout, most, **columns):
@@ -94,9 +94,7 @@ def unit_by_hand(found, unit, geo, persons):
     relatives = sum(r in ("25", "26", "27", "28", "29", "30", "31", "32", "33") for r in relations if r)
     spouses = relations.count("21") + relations.count("23")
     partners = relations.count("22") + relations.count("24")
-    minors = any(
-        p["RELSHIP"] in ("25", "26", "27") and p["QAGE"] is not None and 0 <= p["QAGE"] < 18 for p in persons
-    )
+    minors = any(p["RELSHIP"] in ("25", "26", "27") and p["QAGE"] is not None and 0 <= p["QAGE"] < 18 for p in persons)
     occupied = value["HHT"] not in (None, "0") or any(p["RTYPE"] == 3 for p in persons)
     found["an occupied unit has exactly one householder"] += occupied and householders != 1
     family = householders + spouses + relatives if spouses + relatives else 0
@@ -127,7 +125,7 @@ def unit_by_hand(found, unit, geo, persons):
 
 
 #: The rules that the hand count covers.
-COVERED = {rule.rule.name for rule in rules.HOUSEHOLD_RULES}
+COVERED = {rule.name for rule in rules.HOUSEHOLD_RULES}
 
 
 def by_kernel(population, us):

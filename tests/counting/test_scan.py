@@ -7,7 +7,7 @@ import pytest
 import phsafe
 from phsafe.conditions import where
 from phsafe.config import Config
-from phsafe.counting.kernel import Counted
+from phsafe.counting.kernel import DROPPED
 from phsafe.counting.plan import Plan
 from phsafe.counting.vectorize import Tabulated
 from phsafe.engines import EngineOptions, open_engine
@@ -52,9 +52,7 @@ def cells(frame, **keys):
 def joined(frames):
     """Household persons beside their unit and state, by other means than the engine's."""
     units, geo, persons = (frames[name].cast({"RTYPE": int}) for name in ("units", "geo", "persons"))
-    homes = units.filter(RTYPE=2).join(
-        geo.filter(RTYPE=2).select("MAFID", "TABBLKST", "TABBLKCOU"), on="MAFID"
-    )
+    homes = units.filter(RTYPE=2).join(geo.filter(RTYPE=2).select("MAFID", "TABBLKST", "TABBLKCOU"), on="MAFID")
     return homes, persons.filter(RTYPE=3).join(homes, on="MAFID")
 
 
@@ -139,9 +137,7 @@ def test_a_new_geography_is_one_declaration(us, small_frames):
     occupied = homes.filter(pl.col("HHT") != "0")
     expected = dict(occupied.group_by(pl.col("TABBLKST") + pl.col("TABBLKCOU")).len().iter_rows())
     found = dict(zip(counties["REGION_ID"], counties["COUNT"], strict=True))
-    assert {region: n for region, n in found.items() if n} == {
-        r: n for r, n in expected.items() if r in found
-    }
+    assert {region: n for region, n in found.items() if n} == {r: n for r, n in expected.items() if r in found}
     assert len({region[2:] for region, n in found.items() if n}) == 2
     assert all(found[region] == 0 for region in found if region.endswith("999"))
     assert frame.filter(pl.col("REGION_TYPE") != "COUNTY").equals(tabulate(us, frames))
@@ -217,9 +213,7 @@ def test_records_that_fit_no_cell_are_counted(us, small_frames, engine):
 def test_progress_tells_stages_in_order(us, small_frames, engine):
     seen = []
     config = Config.load(us)
-    scan_tables(
-        load(small_frames, engine), config, engine, progress=lambda stage, done: seen.append((done, stage))
-    )
+    scan_tables(load(small_frames, engine), config, engine, progress=lambda stage, done: seen.append((done, stage)))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert (seen[0], seen[-1]) == ((0.0, "counting"), (1.0, "counted"))
 
@@ -235,9 +229,10 @@ def test_the_last_state_has_room(us, small_frames, engine):
 
 def test_a_count_below_zero_would_be_a_fault_of_ours(us):
     plan = Plan(Config.load(us))
-    counted = Counted(plan.kernel())
+    counted = plan.kernel().nothing()
     # More persons dropped than counted, in the first state and in classes that have a cell.
-    codes = np.arange(counted.dropped["PH1_num"].size)
-    counted.dropped["PH1_num"].add(codes, np.ones(len(codes), np.int64))
+    tally = counted.tallies["PH1_num" + DROPPED]
+    codes = np.arange(tally.size)
+    tally.add(codes, np.ones(len(codes), np.int64))
     with pytest.raises(AssertionError, match="below zero"):
         Tabulated(plan, counted).counts()

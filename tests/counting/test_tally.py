@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from phsafe.counting import tally
-from phsafe.counting.tally import Tally
+from phsafe.counting import counted
+from phsafe.counting.counted import Tally
 
 
 @pytest.mark.parametrize("dense", [0, 10**6], ids=["list", "array"])
 def test_codes_are_counted_and_added(monkeypatch, dense):
-    monkeypatch.setattr(tally, "DENSE", dense)
+    monkeypatch.setattr(counted, "DENSE", dense)
     total = Tally(100)
     total.count(np.array([3, 99, 3, 7]))
     total.count(np.array([], np.int64))
@@ -20,7 +20,7 @@ def test_codes_are_counted_and_added(monkeypatch, dense):
 
 @pytest.mark.parametrize("dense", [0, 10**6], ids=["list", "array"])
 def test_codes_from_the_size_up_are_not_counted(monkeypatch, dense):
-    monkeypatch.setattr(tally, "DENSE", dense)
+    monkeypatch.setattr(counted, "DENSE", dense)
     total = Tally(4)
     total.count(np.array([4, 0, 11, 3, 3]))
     assert [part.tolist() for part in total.items()] == [[0, 3], [1, 2]]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from phsafe.config import Config
-from phsafe.counting.kernel import Counted
 from phsafe.counting.plan import Plan
 from phsafe.counting.vectorize import Tabulated
 from phsafe.levels import STATE, UNATTRIBUTED, Geography, Level, digits
@@ -27,15 +26,13 @@ def plan_with(us, *columns):
 
 def vectors(plan, name, codes):
     """The counts of a tabulation at all its levels, end to end, with each code counted once."""
-    counted = Counted(plan.kernel())
-    counted.everybody[name].add(*np.unique(codes, return_counts=True))
+    counted = plan.kernel().nothing()
+    counted.tallies[name].add(*np.unique(codes, return_counts=True))
     counts = Tabulated(plan, counted).counts(truncate=False)
     return np.concatenate([counts[key] for key in counts if key[0] == name])
 
 
-@pytest.mark.parametrize(
-    "columns", [(), ("TABBLKCOU",), ("TABBLKCOU", "TABTRACTCE")], ids=["state", "county", "tract"]
-)
+@pytest.mark.parametrize("columns", [(), ("TABBLKCOU",), ("TABBLKCOU", "TABTRACTCE")], ids=["state", "county", "tract"])
 @pytest.mark.parametrize("name", ["PH3", "PH8_denom"])
 def test_a_code_s_place_depends_on_no_other_code(us, columns, name):
     plan = plan_with(us, *columns)

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 #: The first line of a block that can't run here; the reason is required, and readers see it.
 NOT_RUN = re.compile(r"# Not run in tests: \S.{9,}")
-FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
-)
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 #: What a command in a console block ends with if it must fail.
 FAILS = re.compile(r"# exit code (\d+)$")
 #: Blocks that are shown, not run: text, and what the site's generator reads.

@@ -74,9 +74,7 @@ def test_the_paper_is_mapped_whole():
     page = (ROOT / "docs" / "paper.md").read_text()
     mapped = set()
     for row in re.findall(r"^\| (.+?) \|", page, re.MULTILINE):
-        for kind, numbers in re.findall(
-            r"\b([A-Z][a-z]+?(?: shell)?)s? ((?:PH)?\d+(?:(?:, | and |–)\d+)*)", row
-        ):
+        for kind, numbers in re.findall(r"\b([A-Z][a-z]+?(?: shell)?)s? ((?:PH)?\d+(?:(?:, | and |–)\d+)*)", row):
             found = [int(n) for n in re.findall(r"\d+", numbers)]
             found = range(found[0], found[-1] + 1) if "–" in numbers else found
             mapped |= {f"{kind} {'PH' if numbers.startswith('PH') else ''}{n}" for n in found}

@@ -27,9 +27,7 @@ def engine():
 
 def read(engine, path, header=("A", "B"), gzip=False):
     table = engine.read_csv([path], list(header), gzip=gzip)
-    return engine.fetch(table.aggregate(n=table.count(), a=table.A.count(), b=table.B.nunique())).to_pylist()[
-        0
-    ]
+    return engine.fetch(table.aggregate(n=table.count(), a=table.A.count(), b=table.B.nunique())).to_pylist()[0]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +84,7 @@ def test_the_right_one_of_several_files_is_named(engine, tmp_path):
 )
 def test_csv(engine, tmp_path, content, found):
     path = tmp_path / "x.csv"
-    path.write_bytes(
-        (b"A,B\r\n" if b"\r\n" in content else b"A,B\r" if b"\r" in content else b"A,B\n") + content
-    )
+    path.write_bytes((b"A,B\r\n" if b"\r\n" in content else b"A,B\r" if b"\r" in content else b"A,B\n") + content)
     assert tuple(read(engine, path).values()) == found
 
 
@@ -128,10 +124,7 @@ def test_paths_are_taken_letter_by_letter(engine, tmp_path, name):
         (folder / "p.csv").write_text(f"A,B\n3,{value}\n")
         pl.DataFrame({"A": ["3"], "B": [value]}).write_parquet(folder / "p.parquet")
     right = [{"A": "3", "B": "right"}]
-    assert (
-        engine.fetch(engine.read_csv([tmp_path / name / "p.csv"], ["A", "B"], gzip=False)).to_pylist()
-        == right
-    )
+    assert engine.fetch(engine.read_csv([tmp_path / name / "p.csv"], ["A", "B"], gzip=False)).to_pylist() == right
     assert engine.fetch(engine.read_parquet([tmp_path / name / "p.parquet"], "MAFID")).to_pylist() == right
 
 

@@ -10,13 +10,13 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from phsafe.engines.ranges import KeyRange, RowGroup, ranges_between, row_groups, sorted_cuts
-from phsafe.validation import households
 
 from phsafe import tabulate, validate
 from phsafe.engines import EngineOptions, duckdb, open_engine, ranges
 from phsafe.readers import load
 from phsafe.schema import LAYOUTS
 from phsafe.synthesis import synth
+from phsafe.validation import households
 
 
 @pytest.fixture(scope="module")

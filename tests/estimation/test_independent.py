@@ -22,9 +22,7 @@ def brute_noise(rng, kernel, variance, terms, size):
 def chosen(sizes):
     """The smallest groups and some of all sizes."""
     order = np.argsort(sizes, kind="stable")
-    return np.unique([*order[: GROUPS // 2], *order[np.linspace(0, len(order) - 1, GROUPS).astype(int)]])[
-        :GROUPS
-    ]
+    return np.unique([*order[: GROUPS // 2], *order[np.linspace(0, len(order) - 1, GROUPS).astype(int)]])[:GROUPS]
 
 
 def agrees(values, mean, low, high):
@@ -65,9 +63,7 @@ def test_averages(release, name):
                 rng, release.kernel, release.variances[place[row]].sum(), len(ratio.per), DRAWS
             )
             total, tau = sum(parts), config.tau[ratio.numerator.name]
-            possible = (
-                (np.min(parts, axis=0) >= 0) & (d >= 1) & (total >= ratio.at_least * d) & (total <= tau * d)
-            )
+            possible = (np.min(parts, axis=0) >= 0) & (d >= 1) & (total >= ratio.at_least * d) & (total <= tau * d)
             if possible.sum() < 300:
                 continue  # rejection is too slow here; the next test covers these
             checked += 1
@@ -133,9 +129,7 @@ def test_where_rejection_fails():
         d = np.geomspace(1, 600, 1000)[:, None]
         r = (1 + 9 * (np.arange(4000) + 0.5) / 4000)[None, :]
         log_density = -0.5 * ((r * d - people) ** 2 + (d - units) ** 2) / sigma**2
-        weight = (
-            np.exp(log_density - log_density.max()) * d * d
-        )  # d² from d(N, D) = d·dr·dd and dd = d·d(log d)
+        weight = np.exp(log_density - log_density.max()) * d * d  # d² from d(N, D) = d·dr·dd and dd = d·d(log d)
         marginal = weight.sum(axis=0) / weight.sum()
         share = np.cumsum(marginal) - marginal / 2
         spread = np.sqrt((marginal * r[0] ** 2).sum() - (marginal * r[0]).sum() ** 2)

@@ -52,9 +52,7 @@ def test_fit_equals_dense_generalised_least_squares(few, noisy, make_config):
     covariance = free @ np.linalg.inv(free.T @ weight @ free) @ free.T
     assert fitted.estimates == pytest.approx(covariance @ weight @ release.counts, rel=1e-9)
     sums = np.random.default_rng(0).integers(-1, 2, (40, len(release.counts))).astype(float)
-    assert fitted.variance(sparse.csr_array(sums)) == pytest.approx(
-        np.diag(sums @ covariance @ sums.T), rel=1e-8
-    )
+    assert fitted.variance(sparse.csr_array(sums)) == pytest.approx(np.diag(sums @ covariance @ sums.T), rel=1e-8)
     residuals = release.counts - fitted.estimates
     assert fitted.squares == pytest.approx((residuals**2 / release.variances).sum())
 
@@ -64,9 +62,7 @@ def test_states_add_up_to_the_nation_and_races_to_everyone(joint):
         if frame["ESTIMATE"].dtype != pl.Int64:
             continue
         nation = frame.filter(REGION_TYPE="USA").select("ITERATION_CODE", "CELL", "ESTIMATE")
-        states = (
-            frame.filter(REGION_TYPE="STATE").group_by("ITERATION_CODE", "CELL").agg(pl.col("ESTIMATE").sum())
-        )
+        states = frame.filter(REGION_TYPE="STATE").group_by("ITERATION_CODE", "CELL").agg(pl.col("ESTIMATE").sum())
         both = nation.join(states, on=["ITERATION_CODE", "CELL"], suffix="_S")
         assert len(both) == len(nation), name
         assert both["ESTIMATE"].equals(both["ESTIMATE_S"]), name
@@ -134,8 +130,7 @@ def test_any_size_of_population_and_noise(few, noisy, make_config, times, budget
     """Hundreds of millions of people, noise below one person, nobody at all: points still agree."""
     config, counts = few
     budgets = {
-        name: {level: value * budget for level, value in levels.items()}
-        for name, levels in config.budgets.items()
+        name: {level: value * budget for level, value in levels.items()} for name, levels in config.budgets.items()
     }
     config = make_config(privacy_budget=budgets)
     release = measured(config, noisy(config, {key: vector * times for key, vector in counts.items()}))

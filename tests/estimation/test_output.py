@@ -31,9 +31,7 @@ def folder(tmp_path_factory, small, make_config):
     """A real release of the small test data."""
     path = tmp_path_factory.mktemp("release") / "release"
     ledger = path.parent / "ledger.sqlite"
-    release = phsafe.api.release(
-        make_config(states=("44", "56")), small, path, ledger=ledger, skip_validation=True
-    )
+    release = phsafe.api.release(make_config(states=("44", "56")), small, path, ledger=ledger, skip_validation=True)
     return release.path
 
 
@@ -81,9 +79,7 @@ def test_workbook(made, tmp_path):
 def test_texts_are_never_formulas(made, tmp_path):
     config = made.config
     hostile = [
-        replace(
-            table, title='=HYPERLINK("x")', shell=tuple(replace(line, label="=1+1") for line in table.shell)
-        )
+        replace(table, title='=HYPERLINK("x")', shell=tuple(replace(line, label="=1+1") for line in table.shell))
         for table in config.catalog.tables
     ]
     catalog = Catalog(tuple(hostile), config.catalog.levels)

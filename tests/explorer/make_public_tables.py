@@ -43,9 +43,7 @@ def dropped(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) 
     """Threshold → the share, in percent, of the people of a universe who stand beyond it in their household."""
     people = restricted(persons, tabulation.persons)
     homes = restricted(units.filter(RTYPE=2), tabulation.units)
-    sizes = (
-        people.join(homes.select("MAFID"), on="MAFID").group_by("MAFID").len().collect()["len"].cast(pl.Int64)
-    )
+    sizes = people.join(homes.select("MAFID"), on="MAFID").group_by("MAFID").len().collect()["len"].cast(pl.Int64)
     total = sizes.sum()
     return {str(tau): round(100 * (sizes - tau).clip(0).sum() / total, 5) for tau in range(1, MOST + 1)}
 
@@ -96,9 +94,7 @@ def groups() -> list[tuple[str, str, int, int]]:
             column = f"HH_{name}" if code in "HI" else f"HHRACE_{name}"
             count = households * float(profile[column]) / 100
             rows.append((profile["STATE"], code, count, count * size))
-    nation = {
-        code: [sum(row[i] for row in rows if row[1] == code) for i in (2, 3)] for code in ("*", *SHARES)
-    }
+    nation = {code: [sum(row[i] for row in rows if row[1] == code) for i in (2, 3)] for code in ("*", *SHARES)}
     rows = [("1", code, *sums) for code, sums in nation.items()] + rows
     rows.append(("72", "*", 1_200_000, 3_285_874))
     rows.append(("72", "H", 0.989 * 1_200_000, 0.989 * 3_285_874))

@@ -165,9 +165,7 @@ def test_bad_thresholds_deltas_and_empty_plans_are_named():
 def test_no_text_in_a_field_is_a_fault(typed):
     scenario = parameters_2020()
     entries = {**scenario.entries, ("PH2", "usa_*"): Entry(typed)}
-    found, problems = figures(
-        replace(scenario, entries=entries, tau={**scenario.tau, "PH3": typed}, delta=typed)
-    )
+    found, problems = figures(replace(scenario, entries=entries, tau={**scenario.tau, "PH3": typed}, delta=typed))
     assert (found is None) == bool(problems)
 
 

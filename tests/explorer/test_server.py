@@ -52,9 +52,7 @@ def test_the_start_holds_the_config_first_and_2020_second(service):
     assert [s["name"] for s in json.loads(text)["scenarios"]] == ["mine", "2020 parameters"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/start", "/api/evaluate", "/api/open", "/api/export/config", "/api/none"]
-)
+@pytest.mark.parametrize("path", ["/api/start", "/api/evaluate", "/api/open", "/api/export/config", "/api/none"])
 @pytest.mark.parametrize("token", ["", "wrong", "é", None])
 def test_without_the_token_nothing_is_answered(service, path, token):
     response, text = ask(service, path, x_phsafe_token=token.encode() if token == "é" else token)
@@ -102,9 +100,7 @@ def test_headers_keep_the_page_to_itself(service):
     assert b"https://" not in text
 
 
-@pytest.mark.parametrize(
-    "path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static//etc/passwd", "/x"]
-)
+@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static//etc/passwd", "/x"])
 def test_nothing_outside_the_static_folder_is_served(service, path):
     assert ask(service, path, method="GET")[0].status in (400, 404)
 
@@ -147,9 +143,7 @@ def test_unknown_names_in_a_scenario_are_left_out_and_long_texts_cut():
 
 def test_bad_states_are_a_problem_of_the_scenario():
     document = parameters_2020().to_dict() | {"states": ["99"]}
-    assert (
-        "state_filter" in evaluate({"scenario": document}, CENSUS_2020, truncation())["problems"]["scenario"]
-    )
+    assert "state_filter" in evaluate({"scenario": document}, CENSUS_2020, truncation())["problems"]["scenario"]
 
 
 @pytest.mark.parametrize("total", ["", "x", "-1", "0", "1e400", "NaN", None, [], "0.000001"])

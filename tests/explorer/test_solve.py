@@ -87,9 +87,7 @@ def test_targets_bind_where_a_total_is_given_too():
     assert solved.total == Fraction(TOTAL)
 
 
-@pytest.mark.parametrize(
-    ("mode", "stated"), [("published", "0.5"), ("tight", "0.25"), ("tight-bounded", "0.5")]
-)
+@pytest.mark.parametrize(("mode", "stated"), [("published", "0.5"), ("tight", "0.25"), ("tight-bounded", "0.5")])
 def test_a_bounded_total_is_a_bounded_loss(mode, stated):
     request = Request.load({"total": 1, "neighbours": "bounded", "sensitivity": mode}, US)
     assert solve(US, request).config.total == Fraction(stated)
@@ -141,11 +139,7 @@ def test_a_target_is_met_after_rounding(target, tau, mode):
     rho = budget_for(config, "PH3", target)
     assert rho == rho.quantize(Decimal("0.000001"))
     width = float(rho)
-    moe = (
-        1.645 * (2 * (tau + 1) ** 2 / width) ** 0.5
-        if mode == "zcdp"
-        else 2.302585092994046 * (2 * tau + 2) / width
-    )
+    moe = 1.645 * (2 * (tau + 1) ** 2 / width) ** 0.5 if mode == "zcdp" else 2.302585092994046 * (2 * tau + 2) / width
     assert moe < int(target) + 1 + 1e-6
 
 

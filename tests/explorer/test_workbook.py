@@ -76,9 +76,7 @@ def check(book, config: Config) -> None:
     assert values["Stated budgets, added up"] == pytest.approx(float(config.total), rel=CLOSE)
     assert values["ε at δ, unbounded"] == pytest.approx(loss.epsilon(), rel=CLOSE)
     assert values["ε at δ, bounded"] == pytest.approx(loss.epsilon_bounded(), rel=CLOSE)
-    assert values["Guesses right, unbounded"] == pytest.approx(
-        guesses(config.privacy, loss.unbounded), rel=1e-6
-    )
+    assert values["Guesses right, unbounded"] == pytest.approx(guesses(config.privacy, loss.unbounded), rel=1e-6)
     check_tables(book, figures)
 
 
@@ -185,15 +183,11 @@ def test_labels_never_become_formulas(tmp_path):
         (replace(table, shell=tuple(replace(line, label=evil) for line in PH2.shell)),),
         (level, *CENSUS_2020.levels[:1]),
     )
-    config = Config.load(
-        {"privacy_budget": {"PH2": {"usa_*": 1}}, "tau": {"PH2": 10}, "state_filter": ["44"]}, catalog
-    )
+    config = Config.load({"privacy_budget": {"PH2": {"usa_*": 1}}, "tau": {"PH2": 10}, "state_filter": ["44"]}, catalog)
     path = tmp_path / "book.xlsx"
     path.write_bytes(workbook(Figures(config)))
     book = openpyxl.load_workbook(path)
-    texts = [
-        c for sheet in book for row in sheet.iter_rows() for c in row if c.value and evil in str(c.value)
-    ]
+    texts = [c for sheet in book for row in sheet.iter_rows() for c in row if c.value and evil in str(c.value)]
     assert texts and all(cell.data_type == "s" for cell in texts)
     with zipfile.ZipFile(path) as archive:
         sheets = [archive.read(n).decode() for n in archive.namelist() if n.startswith("xl/worksheets/sheet")]

@@ -102,9 +102,7 @@ def made_at_once(place: Place, chance: random.Random) -> list[Ending]:
     )
     place.forget_ledger()
     command = [sys.executable, "-c", code, str(place.ledger)]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(8)
-    ]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(8)]
     for process in chance.sample(running, 3):
         threading.Timer(chance.uniform(0.1, 1.5), process.kill).start()
     said = [process.communicate(timeout=120) for process in running]

@@ -144,9 +144,7 @@ class Place:
         found += self._charged_and_whole()
         left = [path.name for path in (*self.temp.iterdir(), *self.ledger_folder.iterdir())]
         left += [path.name for path in self.out_folder.iterdir() if path.name.startswith(".")]
-        found += [
-            f"{name} was left" for name in left if name not in (self.ledger.name, f"{self.ledger.name}.key")
-        ]
+        found += [f"{name} was left" for name in left if name not in (self.ledger.name, f"{self.ledger.name}.key")]
         return found
 
     def _charged_and_whole(self) -> Iterator[str]:

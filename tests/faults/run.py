@@ -29,9 +29,7 @@ MARKS = ("<!-- faults: begin -->", "<!-- faults: end -->")
 
 def main() -> int:
     """Run all faults and print a table; 1 if anything did not hold."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=10, help="repetitions of each fault")
     parser.add_argument("--only", default="", help="faults whose name holds this word")
     parser.add_argument("--seed", type=int, default=None)

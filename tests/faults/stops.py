@@ -81,9 +81,7 @@ def killed_tabulation(place: Place, chance: random.Random) -> list[Ending]:
 
 @fault("SIGTERM to all processes of a synth that uses several")
 def stopped_synth(place: Place, chance: random.Random) -> list[Ending]:
-    command = place.shell(
-        ["setsid"], ["synth", str(place.out()), "--households", "3000000", "--states", "06"]
-    )
+    command = place.shell(["setsid"], ["synth", str(place.out()), "--households", "3000000", "--states", "06"])
     while command.poll() is None and not list(place.out_folder.glob(".out.*/units/06.parquet")):
         time.sleep(0.05)
     time.sleep(chance.uniform(0, 0.5))

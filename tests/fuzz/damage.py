@@ -67,13 +67,9 @@ def damage_parquet(rng: random.Random, file: Path) -> None:
         number, text = pl.col(name).cast(pl.Int64, strict=False), pl.col(name).cast(pl.String)
         kinds = [pl.Int64, pl.Float64, pl.UInt8, pl.Boolean, pl.Datetime]
         others = [text, text.cast(pl.Categorical), text.cast(pl.Binary), pl.concat_list(name).alias(name)]
-        frame = frame.with_columns(
-            rng.choice([*(number.cast(kind, strict=False) for kind in kinds), *others])
-        )
+        frame = frame.with_columns(rng.choice([*(number.cast(kind, strict=False) for kind in kinds), *others]))
     elif kind == 2:
-        frame = frame.with_columns(
-            pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(name).alias(name)
-        )
+        frame = frame.with_columns(pl.when(pl.int_range(pl.len()) % 7 == 0).then(None).otherwise(name).alias(name))
     elif kind == 3:
         frame = frame.rename({name: rng.choice(["_", "x", "é", name.lower(), MARKER])})
     elif kind == 4:
@@ -83,9 +79,7 @@ def damage_parquet(rng: random.Random, file: Path) -> None:
         frame = frame.with_columns(odd.alias(name))
     elif kind == 6:
         names = rng.sample([*frame.columns, "x", MARKER], rng.randrange(1, 6))
-        frame = pl.DataFrame(
-            {n: rng.choice([ODD[:3], [1, 2, None], [[1], [], None], [0.5, None, 1.0]]) for n in names}
-        )
+        frame = pl.DataFrame({n: rng.choice([ODD[:3], [1, 2, None], [[1], [], None], [0.5, None, 1.0]]) for n in names})
     frame.write_parquet(file)
     if kind == 7:
         file.write_bytes(damage_bytes(rng, file.read_bytes()))

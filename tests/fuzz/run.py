@@ -81,9 +81,7 @@ class Bench:
         self.parquet.mkdir()
         for name in NAMES:
             frame = pl.read_csv(SMALL / f"{name}.csv", infer_schema=False)
-            frame.with_columns(pl.col("MAFID", "RTYPE").cast(pl.Int32)).write_parquet(
-                self.parquet / f"{name}.parquet"
-            )
+            frame.with_columns(pl.col("MAFID", "RTYPE").cast(pl.Int32)).write_parquet(self.parquet / f"{name}.parquet")
         document = json.loads(self.full.read_text())
         for one, levels in document["privacy_budget"].items():
             budgets = {name: dict.fromkeys(zero, 0) for name, zero in document["privacy_budget"].items()} | {
@@ -92,9 +90,7 @@ class Bench:
             slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
             (self.folder / f"{one}.json").write_text(json.dumps(slim))
         ledger = self.folder / "ledger"
-        code, said = command(
-            "release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger
-        )
+        code, said = command("release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger)
         assert code == 0, said
 
     def case(self, rng: random.Random) -> str:
@@ -248,14 +244,10 @@ def _child(work: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--first", type=int, default=0, help="number of the first case, to go on or look at one"
-    )
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on or look at one")
     arguments = parser.parse_args()
     first = arguments.first
     sys.exit(1 if fuzz(range(first, first + arguments.cases), arguments.seed) else 0)

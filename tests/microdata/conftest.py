@@ -44,8 +44,7 @@ class Survey:
     def write(self, folder, name="made"):
         """The two files, persons first."""
         return [
-            write(folder / f"psam_{kind}{name}.csv", rows)
-            for kind, rows in (("p", self.persons), ("h", self.housing))
+            write(folder / f"psam_{kind}{name}.csv", rows) for kind, rows in (("p", self.persons), ("h", self.housing))
         ]
 
 

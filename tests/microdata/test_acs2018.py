@@ -148,9 +148,7 @@ def test_the_folder_says_that_it_is_public_and_not_whose_record_is_where(made, t
 def test_every_step_follows_without_a_warning(made, config, tmp_path, records):
     report = phsafe.validate(config, made.folder)
     assert report.of("error") == report.of("warning") == ()
-    counts = phsafe.tabulate(config, made.folder, truncate=False).filter(
-        REGION_TYPE="USA", ITERATION_CODE="*"
-    )
+    counts = phsafe.tabulate(config, made.folder, truncate=False).filter(REGION_TYPE="USA", ITERATION_CODE="*")
     total = {name: frame["COUNT"].sum() for (name,), frame in counts.group_by("TABULATION")}
     in_households = [r for r in records if r["RELP"] not in {"16", "17"}]
     assert total["PH1_num"] == total["PH2"] == len(in_households)

@@ -80,9 +80,7 @@ def test_a_zip_bomb_of_one_piece_under_many_names(good, refused):
     start = packed.index(b"PK\x01\x02")
     end = packed.index(b"PK\x05\x06")
     entry = packed[start:end]
-    many = b"".join(
-        entry.replace(b"a.csv", f"{n:c}.csv".encode()) for n in [*range(65, 91), *range(97, 123)] * 40
-    )
+    many = b"".join(entry.replace(b"a.csv", f"{n:c}.csv".encode()) for n in [*range(65, 91), *range(97, 123)] * 40)
     count = 52 * 40
     tail = packed[end : end + 8] + struct.pack("<HHII", count, count, len(many), start) + b"\0\0"
     (reason,) = refused(packed[:start] + many + tail)

@@ -153,9 +153,7 @@ def test_values_that_are_no_codes_are_counted(new_survey, refused, tmp_path):
 
 def test_states_that_are_none(survey, refused, tmp_path):
     survey.persons[0]["ST"] = "03"
-    assert refused(survey.write(tmp_path)) == (
-        "expected a state's code (STATE or ST) in every record, got others",
-    )
+    assert refused(survey.write(tmp_path)) == ("expected a state's code (STATE or ST) in every record, got others",)
 
 
 def test_a_file_named_twice(survey, refused, tmp_path):

@@ -53,9 +53,7 @@ def test_a_pair_of_files_of_2021_with_every_code(new_survey, convert, us):
     ]
     persons = tables["persons"]
     assert set(persons["RELSHIP"]) == set(RELSHIP_LABELS)
-    assert persons.select("RELSHIP", "QAGE").rows() == [
-        (row["RELSHIPP"], int(row["AGEP"])) for row in survey.persons
-    ]
+    assert persons.select("RELSHIP", "QAGE").rows() == [(row["RELSHIPP"], int(row["AGEP"])) for row in survey.persons]
     assert persons["RTYPE"].to_list() == [5, 5] + [3] * (persons.height - 2)
     assert set(tables["geo"]["TABBLKST"]) == {"44"}
     # All tables, tenure included, and nothing to warn of.
@@ -182,10 +180,7 @@ def test_names_and_leading_zeros_that_changed_over_the_years(survey, convert, wr
     def changed(rows):
         names = {"ST": "STATE", "SERIALNO": "serialno"}
         return [
-            {
-                names.get(k, k): v if k in {"SERIALNO", "RT"} else v.lstrip("0") or v[-1:]
-                for k, v in row.items()
-            }
+            {names.get(k, k): v if k in {"SERIALNO", "RT"} else v.lstrip("0") or v[-1:] for k, v in row.items()}
             for row in rows
         ]
 

@@ -276,9 +276,7 @@ PARENT, OUT = os.getpid(), os.dup(1)
 
 def main() -> None:
     """Mutate the named modules and print what survives."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="+", help="names below phsafe, as privacy.sensitivity")
     parser.add_argument("--every", type=int, default=1, help="try every n-th mutant only")
     parser.add_argument("--line", type=int, action="append", help="try the mutants of this line only")
@@ -294,9 +292,7 @@ def main() -> None:
         return
     (module,) = given.modules
     with tempfile.TemporaryDirectory() as folder:
-        archive = subprocess.run(
-            ["git", "-C", str(ROOT), "archive", given.commit], check=True, capture_output=True
-        )
+        archive = subprocess.run(["git", "-C", str(ROOT), "archive", given.commit], check=True, capture_output=True)
         subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
         os.chdir(folder)
         sys.path.insert(0, str(Path(folder) / "src"))

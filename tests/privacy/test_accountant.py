@@ -81,9 +81,9 @@ def test_epsilon_agrees_with_dp_accounting(rho, delta):
 def test_no_other_order_gives_less(rho, places, exponent):
     delta = Decimal(1).scaleb(-places)
     alpha = 1 + 10**exponent
-    other = alpha * float(rho) + (
-        places * math.log(10) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
-    ) / (alpha - 1)
+    other = alpha * float(rho) + (places * math.log(10) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)) / (
+        alpha - 1
+    )
     assert epsilon(rho, delta) <= max(other, 0) * (1 + 1e-6) + 1e-9
 
 

@@ -138,9 +138,7 @@ def test_hostile_content_is_damage_and_does_no_harm(filled, kind, third):
 
 
 def test_a_view_in_place_of_a_table_is_not_asked(filled, third):
-    endless = (
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number, i, i FROM n"
-    )
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number, i, i FROM n"
     database = sqlite3.connect(filled.path)
     database.executescript(f"ALTER TABLE entries RENAME TO old; CREATE VIEW entries AS {endless}")
     database.close()

@@ -46,9 +46,7 @@ def test_a_cap_must_be_above_zero(path, cap):
 
 
 def test_a_definition_must_be_known(path):
-    with pytest.raises(
-        LedgerError, match="expected one of zcdp, puredp as privacy definition, got 'laplace'"
-    ):
+    with pytest.raises(LedgerError, match="expected one of zcdp, puredp as privacy definition, got 'laplace'"):
         Ledger.create(path, 1, "laplace")
     assert Ledger.create(path, 1, "puredp").definition == "puredp"
 
@@ -372,9 +370,7 @@ def test_odd_names(tmp_path, name, third):
     assert sorted(f.name for f in tmp_path.iterdir()) == sorted([name, f"{name}.key"])
 
 
-@pytest.mark.parametrize(
-    ("number", "is_told"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)]
-)
+@pytest.mark.parametrize(("number", "is_told"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)])
 def test_a_folder_that_cannot_be_flushed_by_itself_is_no_fault(tmp_path, monkeypatch, number, is_told):
     def fail(_):
         raise OSError(number, "no")

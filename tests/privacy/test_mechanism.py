@@ -35,19 +35,13 @@ DRAWS = 100_000
 
 def zeros(config):
     return {
-        (m.tabulation.name, m.level.key): np.zeros(
-            len(level_rows(config, m.tabulation, m.level)), dtype=np.int64
-        )
+        (m.tabulation.name, m.level.key): np.zeros(len(level_rows(config, m.tabulation, m.level)), dtype=np.int64)
         for m in config.measurements()
     }
 
 
 def variants(config):
-    return [
-        replace(config.with_sensitivity(mode), privacy=privacy)
-        for mode in MODES
-        for privacy in ("zcdp", "puredp")
-    ]
+    return [replace(config.with_sensitivity(mode), privacy=privacy) for mode in MODES for privacy in ("zcdp", "puredp")]
 
 
 # --- the claimed distribution -----------------------------------------------------------------------------------
@@ -318,9 +312,7 @@ print(noise([0] * 30))
 def test_runs_and_forked_processes_draw_different_noise():
     a, b = (open_session(PR, zeros(PR)).measure(PR.measurements()[4]) for _ in range(2))
     assert a != b or len(a) < 3
-    done = subprocess.run(
-        [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60)
     lines = done.stdout.split("\n")[:-1]
     assert len(lines) == 3
     assert len(set(lines)) == 3

@@ -115,9 +115,7 @@ class Changes:
         joining = -self.leaving
         one_region = (self.leaving[:, None, :] + joining[None, :, :]).reshape(-1, CELLS)
         l1, l2 = largest(self.leaving)
-        return tuple(
-            max(ns) for ns in zip(largest(self.replaced), largest(one_region), (2 * l1, 2 * l2), strict=True)
-        )
+        return tuple(max(ns) for ns in zip(largest(self.replaced), largest(one_region), (2 * l1, 2 * l2), strict=True))
 
 
 def largest(changes: np.ndarray) -> tuple[int, int]:

@@ -62,9 +62,7 @@ def test_every_citation_is_a_claim_that_lists_it():
     for name, labels in CITED.items():
         for label in labels:
             assert label in DOCUMENTED, f"{name} names {label}, which is not in docs/privacy.md"
-            assert name in DOCUMENTED[label].code, (
-                f"docs/privacy.md, {label}: {name} relies on it, but is not listed"
-            )
+            assert name in DOCUMENTED[label].code, f"docs/privacy.md, {label}: {name} relies on it, but is not listed"
 
 
 @pytest.mark.parametrize("module", GUARDED)
@@ -132,9 +130,7 @@ def test_noise_is_never_below_its_calibration():
                 stated = Fraction(Decimal(str(budget)))
                 if definition == "zcdp":
                     assert Fraction(noise.scale) ** 2 >= delta.variance_times_rho / stated
-                    assert Fraction(noise.scale) ** 2 <= delta.variance_times_rho / stated * Fraction(
-                        "1.0000001"
-                    )
+                    assert Fraction(noise.scale) ** 2 <= delta.variance_times_rho / stated * Fraction("1.0000001")
                 else:
                     assert Fraction(noise.scale) >= delta.l1 / stated
         if definition == "zcdp":
@@ -164,10 +160,7 @@ def test_losses_follow_from_distances_and_noise(tau, mode):
     true = Fraction(2 * most**2) / (2 * variance), Fraction(8 * most**2) / (2 * variance)
     stated = delta.loss("zcdp", rho)
     assert true[0] <= stated[0] and true[1] <= stated[1]
-    assert (
-        stated
-        == {"published": (rho, 2 * rho), "tight": (rho, 4 * rho), "tight-bounded": (rho / 2, 2 * rho)}[mode]
-    )
+    assert stated == {"published": (rho, 2 * rho), "tight": (rho, 4 * rho), "tight-bounded": (rho / 2, 2 * rho)}[mode]
     if mode != "published":
         assert true == stated
     scale = delta.l1 / rho

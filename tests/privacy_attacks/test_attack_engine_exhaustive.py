@@ -59,9 +59,7 @@ def tabulations() -> dict[str, tuple[int | None, search.CellMap, Tabulation]]:
             tabulation = Tabulation(name, cells=conditions, persons=where(RTYPE=3), iterate_by=None)
             made[name] = (tau, cells, tabulation)
     for number, cells in enumerate(search.cell_maps(2)):
-        conditions = {
-            cell: where(TEN=[TENURES[u] for u in (0, 1) if cells[u] == cell]) for cell in set(cells) - {-1}
-        }
+        conditions = {cell: where(TEN=[TENURES[u] for u in (0, 1) if cells[u] == cell]) for cell in set(cells) - {-1}}
         if conditions:
             made[f"U{number}"] = (None, cells, Tabulation(f"U{number}", cells=conditions, iterate_by=None))
     return made

@@ -109,9 +109,7 @@ def test_where_the_unit_cannot_move_a_row_less_is_possible():
         for members in search.households(5):
             inside = [r for r in members if r in order]
             for rest in search.without(members):
-                kept = [
-                    sorted((r for r in h if r in order), key=order.__getitem__)[:tau] for h in (inside, rest)
-                ]
+                kept = [sorted((r for r in h if r in order), key=order.__getitem__)[:tau] for h in (inside, rest)]
                 gap = [
                     sum(search.PERSON[r] == p for r in kept[0]) - sum(search.PERSON[r] == p for r in kept[1])
                     for p in (0, 1)

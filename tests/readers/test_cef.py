@@ -8,8 +8,8 @@ import pytest
 import phsafe
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import PHSafeError
+from phsafe.fingerprint import fingerprint_chunks
 from phsafe.readers import load
-from phsafe.readers.fingerprint import fingerprint_chunks
 from phsafe.schema import LAYOUTS
 
 NAMES = ("persons", "units", "geo")
@@ -104,8 +104,7 @@ def test_several_files_of_each_kind(town, write_cef, engine, tmp_path):
     (tmp_path / "1blocks.txt").write_text(header + "".join(blocks[:5]))
     (tmp_path / "2blocks.txt").write_text(header + "".join(blocks[5:]))
     toml = "".join(
-        f'{n} = ["1{f}", "2{f}"]\n'
-        for n, f in zip(NAMES, ("persons.txt", "units.txt", "blocks.txt"), strict=True)
+        f'{n} = ["1{f}", "2{f}"]\n' for n, f in zip(NAMES, ("persons.txt", "units.txt", "blocks.txt"), strict=True)
     )
     (tmp_path / "cef.toml").write_text(toml)
     assert rows(load(tmp_path / "cef.toml", engine), engine) == whole

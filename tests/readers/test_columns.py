@@ -3,18 +3,15 @@
 import polars as pl
 import pyarrow as pa
 import pytest
+from phsafe.counting.findings import missing, outside
 
 from phsafe.counting.encode import TableEncoder
-from phsafe.counting.findings import missing, outside
 from phsafe.counting.records import RecordFormat
 from phsafe.readers.columns import column_problems, extra_columns
 from phsafe.schema import GEO, KEY, PERSONS, UNITS
 
-
 #: Faults of `phsafe.counting.encode`; strict, so that these go when the faults go.
-HEXADECIMAL = pytest.mark.xfail(
-    strict=True, reason="Arrow reads 0x5F5E101, which is as long as its decimal digits"
-)
+HEXADECIMAL = pytest.mark.xfail(strict=True, reason="Arrow reads 0x5F5E101, which is as long as its decimal digits")
 UNSIGNED = pytest.mark.xfail(strict=True, reason="-1 does not fit an unsigned type of 8 or 16 bits")
 
 

@@ -35,9 +35,7 @@ def test_texts_are_one_type_however_they_are_stored(engine, tmp_path):
     assert values(engine, tmp_path) == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize(
-    "other", [{"A": [1]}, {"B": ["1"]}, {"A": ["1"], "B": ["1"]}], ids=["type", "name", "more"]
-)
+@pytest.mark.parametrize("other", [{"A": [1]}, {"B": ["1"]}, {"A": ["1"], "B": ["1"]}], ids=["type", "name", "more"])
 def test_files_that_differ_are_named(engine, tmp_path, other):
     pl.DataFrame({"A": ["1"]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame(other).write_parquet(tmp_path / "2.parquet")

@@ -9,7 +9,8 @@ import pytest
 from phsafe import tabulate, validate
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
-from phsafe.readers import load, open_source
+from phsafe.readers import load
+from phsafe.scan import open_source
 
 MARKER = "S3CRET"
 
@@ -121,7 +122,7 @@ def test_a_folder_in_a_file_s_place(folder, engine):
 
 def test_a_file_that_may_not_be_read(folder, powerless):
     (folder / "geo.csv").chmod(0)
-    code = "import sys; from phsafe.readers import open_source; open_source(sys.argv[1]).__enter__()"
+    code = "import sys; from phsafe.scan import open_source; open_source(sys.argv[1]).__enter__()"
     assert "geo.csv: can't read the file: Permission denied" in powerless(code, folder)
 
 
@@ -182,9 +183,7 @@ def test_texts_that_are_not_utf_8_are_refused_and_never_shown(small_frames, us, 
             data = written(data, tmp_path / column)
         with pytest.raises(DataError) as caught:
             validate(us, data)
-        assert str(caught.value).startswith(
-            f"{data / 'geo.parquet'}: can't be" if form == "parquet" else "geo: "
-        )
+        assert str(caught.value).startswith(f"{data / 'geo.parquet'}: can't be" if form == "parquet" else "geo: ")
         assert MARKER not in str(caught.value)
 
 

@@ -25,9 +25,7 @@ def config_of(run: str = "us", keep=lambda table, level: True, **changes) -> Con
     return Config.load(document | changes)
 
 
-def make_release(
-    config: Config, out: Path, release_id: str = "0f0e0d0c-0000-4000-8000-000000000000"
-) -> Release:
+def make_release(config: Config, out: Path, release_id: str = "0f0e0d0c-0000-4000-8000-000000000000") -> Release:
     """A release folder of counts that grow from group to group, with real noise."""
     counts = {}
     for m in config.measurements():
@@ -37,8 +35,7 @@ def make_release(
         counts[m.tabulation.name, m.level.key] = sizes.astype(np.int64).ravel()
     session = open_session(config, counts)
     noisy = {
-        (m.tabulation.name, m.level.key): np.array(session.measure(m), dtype=np.int64)
-        for m in config.measurements()
+        (m.tabulation.name, m.level.key): np.array(session.measure(m), dtype=np.int64) for m in config.measurements()
     }
     out.mkdir()
     write_release(config, account_of(config, session.made), noisy, release_id, out)
@@ -65,9 +62,7 @@ def partial(tmp_path_factory):
 
     def release(name: str) -> Release:
         if name not in made:
-            made[name] = make_release(
-                config_of(**PARTIAL[name]), tmp_path_factory.mktemp("partial") / "release"
-            )
+            made[name] = make_release(config_of(**PARTIAL[name]), tmp_path_factory.mktemp("partial") / "release")
         return made[name]
 
     return release

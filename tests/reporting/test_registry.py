@@ -69,18 +69,14 @@ def test_an_entry_has_the_registrys_form_and_the_releases_numbers(name, partial,
     assert float(parameters[unit]) == pytest.approx(float(costs.loss.bounded), abs=1e-6)
     region = entry["deployment"]["basic"]["data_product_region"]
     assert (region == "Puerto Rico") == (name == "puerto rico")
-    assert sorted(left) == sorted(
-        path for path, value in leaves(entry) if isinstance(value, str) and TODO in value
-    )
+    assert sorted(left) == sorted(path for path, value in leaves(entry) if isinstance(value, str) and TODO in value)
 
 
 def test_answers_stand_where_they_belong_and_nothing_else_is_made_up(two, tmp_path):
     entry, left = made(two, tmp_path / "entry.yaml", **ANSWERS)
     basic = entry["deployment"]["basic"]
     assert basic["name"] == "Households: 2030"
-    assert basic["data_curators"] == [
-        {"data_curator_name": "Bureau of “Tests”", "data_curator_type": "Government"}
-    ]
+    assert basic["data_curators"] == [{"data_curator_name": "Bureau of “Tests”", "data_curator_type": "Government"}]
     assert basic["intended_use"] == "# not a comment To test things: [yes]"
     assert basic["publication_date"] == "2031-02-28"
     assert entry["deployment"]["administrative"]["registry_authors"] == ["'A. Writer'"]
@@ -93,9 +89,7 @@ def test_answers_stand_where_they_belong_and_nothing_else_is_made_up(two, tmp_pa
 
 def test_the_command_names_what_is_left_and_refuses_bad_answers(two, tmp_path, phsafe_command):
     out = tmp_path / "entry.yaml"
-    outcome = phsafe_command(
-        "registry", two.path, out, "--curator-type", "Guild", "--publication-date", "2031-02-30"
-    )
+    outcome = phsafe_command("registry", two.path, out, "--curator-type", "Guild", "--publication-date", "2031-02-30")
     assert outcome.code == 1
     assert "expected one of Government, Industry, Nonprofit, got Guild" in outcome.err
     assert "expected YYYY-MM-DD, got 2031-02-30" in outcome.err

@@ -50,9 +50,7 @@ def words(path) -> str:
 
 
 def data(path) -> dict:
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text())[1]
-    )
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text())[1])
 
 
 def test_the_page_holds_every_finished_cell(two_page, two_estimates):
@@ -92,9 +90,7 @@ def test_the_same_release_gives_the_same_page(two, two_estimates, two_page, tmp_
 
 def test_the_page_needs_nothing_else_and_has_no_inline_handler(two_page):
     page, parsed = two_page.read_text(), read(two_page)
-    assert not [
-        name for name in parsed.attributes if name.startswith("on") or name in ("style", "src", "srcset")
-    ]
+    assert not [name for name in parsed.attributes if name.startswith("on") or name in ("style", "src", "srcset")]
     assert not {"link", "img", "iframe", "object", "embed", "base"} & set(parsed.tags)
     assert not re.search(r"https?://", page.replace("http://www.w3.org/2000/svg", ""))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]

@@ -12,10 +12,7 @@ pytestmark = pytest.mark.needs("java")
 def test_the_small_data_read_as_on_duckdb(pad, end, small_frames, write_cef, spark, duck, tmp_path):
     path = write_cef(tmp_path, small_frames, pad, end)
     found = [
-        {
-            name: sorted(engine.fetch(table).to_pylist(), key=str)
-            for name, table in load(path, engine).tables.items()
-        }
+        {name: sorted(engine.fetch(table).to_pylist(), key=str) for name, table in load(path, engine).tables.items()}
         for engine in (spark, duck)
     ]
     assert found[0] == found[1]

@@ -249,9 +249,7 @@ def test_a_folder_without_permission(spark, tmp_path, monkeypatch):
     from pyspark.errors import AnalysisException
 
     def refuse(*_):
-        raise AnalysisException(
-            "org.apache.hadoop.security.AccessControlException: Permission denied: file x"
-        )
+        raise AnalysisException("org.apache.hadoop.security.AccessControlException: Permission denied: file x")
 
     monkeypatch.setattr("pyspark.sql.readwriter.DataFrameReader.load", refuse)
     with pytest.raises(DataError, match="no permission to read it") as caught:

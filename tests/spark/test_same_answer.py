@@ -10,15 +10,15 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from phsafe.counting.findings import missing, outside
 
 from phsafe import tabulate, validate
 from phsafe.config import Config
-from phsafe.counting.findings import missing, outside
-from phsafe.counting.output import tidy
-from phsafe.counting.report import report
+from phsafe.exact_counts import tidy
 from phsafe.readers import load
 from phsafe.scan import scan_tables
 from phsafe.schema import GEO, PERSONS, UNITS
+from phsafe.validation.report import report
 
 pytestmark = pytest.mark.needs("java")
 TEXTS = [
@@ -68,15 +68,10 @@ def counted(us, duck, spark):
         one, other = found
         assert report(one, {}) == report(other, {})
         assert one.counted.findings.counts == other.counted.findings.counts
-        keys = [
-            {rule: keys.tolist() for rule, keys in tabulated.counted.findings.keys.items()}
-            for tabulated in found
-        ]
+        keys = [{rule: keys.tolist() for rule, keys in tabulated.counted.findings.keys.items()} for tabulated in found]
         assert keys[0] == keys[1]
         for truncate in (True, False):
-            assert tidy(config, one.counts(truncate=truncate)).equals(
-                tidy(config, other.counts(truncate=truncate))
-            )
+            assert tidy(config, one.counts(truncate=truncate)).equals(tidy(config, other.counts(truncate=truncate)))
         return other, keys[1]
 
     return run
@@ -210,9 +205,7 @@ def test_a_crowd_at_one_address(us, small_frames, spark_options):
     """More people than 16 bits can count, a universe far above its threshold, and each of them checked."""
     one = small_frames["persons"].head(1).with_columns(RELSHIP=pl.lit("25"), QAGE=pl.lit("5"))
     others = one.with_columns(QAGE=pl.lit("30"), CENRACE=pl.lit("99"))
-    crowded = small_frames | {
-        "persons": pl.concat([small_frames["persons"], *[one] * 2**16, *[others] * 100])
-    }
+    crowded = small_frames | {"persons": pl.concat([small_frames["persons"], *[one] * 2**16, *[others] * 100])}
     found = validate(us, crowded, options=spark_options)
     assert found == validate(us, crowded)
     assert max(finding.rows for finding in found.findings) > 2**16
@@ -226,9 +219,7 @@ def test_a_crowd_at_one_address(us, small_frames, spark_options):
 def test_households_of_absurd_size(us_document, spark_options, small_frames):
     """Of one tabulation only: the others have no budget."""
     for name, levels in us_document["privacy_budget"].items():
-        us_document["privacy_budget"][name] = (
-            levels if name in ("PH1_num", "PH1_denom") else dict.fromkeys(levels, 0)
-        )
+        us_document["privacy_budget"][name] = levels if name in ("PH1_num", "PH1_denom") else dict.fromkeys(levels, 0)
     persons, units = small_frames["persons"], small_frames["units"]
     home = units.filter(RTYPE="2")["MAFID"][0]
     crowd = pl.concat([persons.filter(MAFID=home).head(1)] * 700)

@@ -55,9 +55,7 @@ class Errors:
         return magnitude(self.scenario.config.privacy, self.event.noise, terms)
 
 
-def errors(
-    scenario: Scenario, everybody: grid.Counts, truncated: grid.Counts, noisy: Noisy
-) -> Iterator[Errors]:
+def errors(scenario: Scenario, everybody: grid.Counts, truncated: grid.Counts, noisy: Noisy) -> Iterator[Errors]:
     """The errors of every output and level."""
     config = scenario.config
     events = {(event.tabulation, event.level): event for event in plan(config).events}
@@ -143,10 +141,7 @@ def cells_of(one: Errors) -> pl.DataFrame:
     )
     total, noise = (errors.astype(np.float64) for errors in (one.noise + one.truncation, one.noise))
     return grid_rows.select(
-        *(
-            pl.lit(value, pl.Int64 if name == "TAU" else None).alias(name)
-            for name, value in one.keys().items()
-        ),
+        *(pl.lit(value, pl.Int64 if name == "TAU" else None).alias(name) for name, value in one.keys().items()),
         *grid.KEYS,
         TRUTH=one.truth,
         TRUNCATION=one.truncation,

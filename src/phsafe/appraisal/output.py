@@ -27,8 +27,7 @@ def write(accuracy: Accuracy, out: Path) -> Path:
         document = {
             "source": f"phsafe accuracy on {accuracy.source}",
             "shares": {
-                name: {str(tau): share for tau, share in by_tau.items()}
-                for name, by_tau in accuracy.shares.items()
+                name: {str(tau): share for tau, share in by_tau.items()} for name, by_tau in accuracy.shares.items()
             },
         }
         (folder / "accuracy.html").write_text(page(accuracy), encoding="utf-8")

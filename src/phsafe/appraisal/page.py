@@ -84,14 +84,10 @@ def _facts(accuracy: Accuracy) -> Iterable[Html]:
     rows, first = accuracy.tabulations, accuracy.tests[0]
     off = len(rows) - rows["AS_STATED"].sum()
     if accuracy.as_stated:
-        yield _fact(
-            "As stated", f"the noise of all {len(rows)} rows is within sampling error of its 90 % MOE", "good"
-        )
+        yield _fact("As stated", f"the noise of all {len(rows)} rows is within sampling error of its 90 % MOE", "good")
     else:
         pooled = sum(not test.as_stated for test in accuracy.tests)
-        yield _fact(
-            "Not as stated", f"the noise of {off} of {len(rows)} rows, {pooled} scenarios pooled", "wrong"
-        )
+        yield _fact("Not as stated", f"the noise of {off} of {len(rows)} rows, {pooled} scenarios pooled", "wrong")
     yield _fact(
         f"{100 * first.within:.2f} %",
         f"of {first.counts:,} noisy counts within their exact 90 % MOE; expected {100 * first.expected:.2f} %",

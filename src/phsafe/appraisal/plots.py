@@ -90,9 +90,7 @@ def _nice(top: float) -> float:
 
 def svg(inner: str, width: float, height: float, label: str, style: str | None = None) -> Html:
     """A picture in a page."""
-    return el(
-        "svg", Html(inner), viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label, style=style
-    )
+    return el("svg", Html(inner), viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label, style=style)
 
 
 def matrix(found: Mapping[tuple[str, str], Sequence[Curve]], title: str, subtitle: str) -> str:
@@ -140,18 +138,14 @@ def _legend(curves: Sequence[Curve]) -> tuple[str, int]:
             parts.append(f'<line class="{kind}" x1="{place}" x2="{place + 26}" y1="0" y2="0"/>')
             place += 32
         else:
-            parts.append(
-                f'<circle class="{kind}" cx="{place + 4}" cy="0" r="{4.2 if "best" in kind else 2.4}"/>'
-            )
+            parts.append(f'<circle class="{kind}" cx="{place + 4}" cy="0" r="{4.2 if "best" in kind else 2.4}"/>')
             place += 14
         parts.append(f'<text x="{place}" y="4">{escape(words)}</text>')
         place += round(6.6 * len(words)) + 14
     return "".join(parts), place
 
 
-def strip(
-    low: float, high: float, dots: Sequence[tuple[float, str]], at: float, ends: tuple[float, float]
-) -> Html:
+def strip(low: float, high: float, dots: Sequence[tuple[float, str]], at: float, ends: tuple[float, float]) -> Html:
     """A band, dots, and the value they should be at, on a line from one end to the other: a picture in a table."""
 
     def x(value: float) -> float:

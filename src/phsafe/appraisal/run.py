@@ -25,8 +25,8 @@ from phsafe.engines import EngineOptions
 from phsafe.errors import DataError, PHSafeError, Reasons
 from phsafe.files import check_absent
 from phsafe.progress import Progress, part, silent
-from phsafe.readers import DataSource, open_source
-from phsafe.scan import Settings
+from phsafe.readers import DataSource
+from phsafe.scan import Settings, open_source
 from phsafe.spec import Catalog
 from phsafe.synthesis import MARK
 from phsafe.tables import CENSUS_2020
@@ -128,8 +128,7 @@ def accuracy(
     alpha = false_alarm / (len(plan) * errors.tests_of(loaded))
     releases = _releases(plan, cut, trials, estimated, jobs, part(progress, 0.2, 1.0))
     parts = [
-        _appraise(one, everybody, counts, made, alpha)
-        for one, counts, made in zip(plan, cut, releases, strict=True)
+        _appraise(one, everybody, counts, made, alpha) for one, counts, made in zip(plan, cut, releases, strict=True)
     ]
     progress("writing", 1.0)
     report = Accuracy(

@@ -39,17 +39,13 @@ class Scenario:
         return ", ".join(parts) or "the config"
 
 
-def scenarios(
-    config: Config, taus: Sequence[int] = (), scales: Sequence[Decimal | float | str] = ()
-) -> list[Scenario]:
+def scenarios(config: Config, taus: Sequence[int] = (), scales: Sequence[Decimal | float | str] = ()) -> list[Scenario]:
     """Every threshold with every budget; the config's own thresholds come first, whether or not others are given.
 
     A threshold is that of every tabulation that counts persons.
     """
     problems = [
-        f"tau: expected whole numbers from 1 to {MAX_TAU}, got {tau}"
-        for tau in taus
-        if not 1 <= tau <= MAX_TAU
+        f"tau: expected whole numbers from 1 to {MAX_TAU}, got {tau}" for tau in taus if not 1 <= tau <= MAX_TAU
     ]
     numbers = [_scale(scale) for scale in scales]
     problems += [
@@ -77,9 +73,6 @@ def _scale(value: Decimal | float | str) -> Decimal | None:
 
 
 def _changed(config: Config, tau: int | None, scale: Decimal) -> Config:
-    budgets = {
-        name: {key: budget * scale for key, budget in levels.items()}
-        for name, levels in config.budgets.items()
-    }
+    budgets = {name: {key: budget * scale for key, budget in levels.items()} for name, levels in config.budgets.items()}
     thresholds = config.tau if tau is None else dict.fromkeys(config.tau, tau)
     return replace(config, budgets=budgets, tau=thresholds)

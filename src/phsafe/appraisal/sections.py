@@ -35,10 +35,7 @@ def thresholds(accuracy: Accuracy) -> str:
         for number, of in enumerate(found.values())
     ]
     taus = sorted({tau for of in accuracy.shares.values() for tau in of})
-    lost = [
-        [name, *(f"{of[tau]:.3f}" if tau in of else "–" for tau in taus)]
-        for name, of in accuracy.shares.items()
-    ]
+    lost = [[name, *(f"{of[tau]:.3f}" if tau in of else "–" for tau in taus)] for name, of in accuracy.shares.items()]
     key = plots.legend(next(iter(found.values())))
     return f"""<section><h2>Total error against the threshold</h2>
 <p>As τ grows, truncation takes less away and noise adds more. Shown is the root of the mean squared error of a
@@ -141,8 +138,7 @@ def _by_threshold(accuracy: Accuracy) -> Html | str:
     for name, level, *values in wide.select("TABLE", "LEVEL", *tried).iter_rows():
         least = min(value for value in values[1:] if value is not None)
         numbers = [
-            el("b", _number(value)) if i and value == least else _number(value)
-            for i, value in enumerate(values)
+            el("b", _number(value)) if i and value == least else _number(value) for i, value in enumerate(values)
         ]
         rows.append([name, labels[level], *numbers])
     heads = ["Table", "Level", *("config" if one == "config" else f"τ = {one}" for one in tried)]
@@ -202,9 +198,7 @@ def _pooled(accuracy: Accuracy) -> Html:
     for test in accuracy.tests:
         mine = off.filter(THRESHOLDS=test.scenario.thresholds, SCALE=float(test.scenario.scale))
         shares = (f"{100 * share:.2f}" for share in (test.within, test.expected))
-        rows.append(
-            [test.scenario.name, f"{test.counts:,}", *shares, f"{test.p_value:.2g}", mine["off"].item()]
-        )
+        rows.append([test.scenario.name, f"{test.counts:,}", *shares, f"{test.p_value:.2g}", mine["off"].item()])
     heads = ("Scenario", "Noisy counts", "within MOE, %", "expected, %", "p-value", "rows out of their band")
     return table("All noise of a scenario together", heads, rows)
 

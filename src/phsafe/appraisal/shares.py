@@ -37,10 +37,6 @@ def shares(
 def _whole(config: Config, tabulation: Tabulation) -> Level | None:
     """A published level whose groups are everybody."""
     return next(
-        (
-            level
-            for level in config.levels_of(tabulation)
-            if level.geography.covers and level.iteration_level.covers
-        ),
+        (level for level in config.levels_of(tabulation) if level.geography.covers and level.iteration_level.covers),
         None,
     )

@@ -60,9 +60,7 @@ def make(batch: Batch) -> Made:
         noisy.append(made)
         if batch.methods:
             frames = _frames(batch.config, session, made)
-            finished.append(
-                {method: estimate_frames(batch.config, frames, method).tables for method in batch.methods}
-            )
+            finished.append({method: estimate_frames(batch.config, frames, method).tables for method in batch.methods})
     return Made({key: np.stack([one[key] for one in noisy]) for key in noisy[0]}, finished)
 
 

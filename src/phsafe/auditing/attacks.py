@@ -43,9 +43,7 @@ class Knowledge:
         if self.definition == "puredp":
             gap = np.abs(seen - self.second) - np.abs(seen - self.first)
             return np.asarray(gap @ (1 / self.scale))
-        return np.asarray(
-            (seen - (self.first + self.second) / 2) @ ((self.first - self.second) / self.scale**2)
-        )
+        return np.asarray((seen - (self.first + self.second) / 2) @ ((self.first - self.second) / self.scale**2))
 
     def levels(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """How much better the difference between the two levels fits the first population than the second."""
@@ -123,9 +121,7 @@ class Attack:
         return [self.learned >= least for least in np.unique(self.learned)]
 
     @staticmethod
-    def _ratio(
-        event: NDArray[np.bool_], draws: tuple[NDArray[np.int64], NDArray[np.int64]], miss: float
-    ) -> float:
+    def _ratio(event: NDArray[np.bool_], draws: tuple[NDArray[np.int64], NDArray[np.int64]], miss: float) -> float:
         hits = int(draws[0] @ event), int(draws[1] @ event)
         return bounds.ratio_at_least(hits, (int(draws[0].sum()), int(draws[1].sum())), miss)
 
@@ -141,7 +137,5 @@ def learn(
         edges = np.unique(np.quantile(np.concatenate(both), np.linspace(0, 1, bins + 1)[1:-1]))
         empty = np.zeros(len(edges) + 1, dtype=np.int64)
         attack = Attack(score.__name__, score, edges, (empty, empty))
-        attacks.append(
-            Attack(score.__name__, score, edges, (attack.binned(trains[0]), attack.binned(trains[1])))
-        )
+        attacks.append(Attack(score.__name__, score, edges, (attack.binned(trains[0]), attack.binned(trains[1]))))
     return max(attacks, key=lambda attack: attack.promise(knowledge.definition, draws, miss))

@@ -87,6 +87,4 @@ def _bounded_mean(
     scaled = (values - bottom) / (top - bottom)
     mean = float(train @ scaled) / train.sum()
     variance = float(train @ (scaled - mean) ** 2) / train.sum()
-    return bottom + (top - bottom) * mean_at_least(
-        scaled, test, best_stake(variance, int(test.sum()), miss), miss
-    )
+    return bottom + (top - bottom) * mean_at_least(scaled, test, best_stake(variance, int(test.sum()), miss), miss)

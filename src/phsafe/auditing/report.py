@@ -88,9 +88,7 @@ class Finding:
         return (self.verdict == "convicted") == self.case.broken
 
 
-def audit(
-    trials: int = 20_000, cases: tuple[Case, ...] = CASES, progress: Progress | None = None
-) -> list[Finding]:
+def audit(trials: int = 20_000, cases: tuple[Case, ...] = CASES, progress: Progress | None = None) -> list[Finding]:
     """Audit each case with so many trials of either population."""
     findings = []
     for i, case in enumerate(cases):

@@ -154,6 +154,4 @@ def _table(columns: Mapping[str, Code | Sequence[Code]]) -> pa.Table:
     """A table whose single values are repeated to the length of MAFID."""
     mafids = columns["MAFID"]
     assert not isinstance(mafids, int | str)
-    return pa.table(
-        {k: [v] * len(mafids) if isinstance(v, int | str) else list(v) for k, v in columns.items()}
-    )
+    return pa.table({k: [v] * len(mafids) if isinstance(v, int | str) else list(v) for k, v in columns.items()})

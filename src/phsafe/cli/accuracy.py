@@ -28,9 +28,7 @@ def accuracy(
     ] = None,
     tau: Annotated[
         str | None,
-        typer.Option(
-            metavar="T,T…", help="Thresholds to try as well, for all tabulations of persons: 6,8,10,12."
-        ),
+        typer.Option(metavar="T,T…", help="Thresholds to try as well, for all tabulations of persons: 6,8,10,12."),
     ] = None,
     scale: Annotated[
         str | None, typer.Option(metavar="X,X…", help="Multiply all budgets by each of these: 0.5,1,2.")
@@ -43,9 +41,7 @@ def accuracy(
             help="The data are public, although no file PUBLIC beside them says so.",
         ),
     ] = False,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes that share the work (default: all cores).")
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes that share the work (default: all cores).")] = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
     engine: arg.EngineChoice = "duckdb",
@@ -85,9 +81,7 @@ def accuracy(
         raise PHSafeError(
             "the noise is not as stated: its measured 90 % MOE is outside of sampling error; the report says where"
         )
-    console.note(
-        "The noise is as stated: every measured 90 % MOE is within sampling error of the expected one."
-    )
+    console.note("The noise is as stated: every measured 90 % MOE is within sampling error of the expected one.")
 
 
 def _threshold(word: str) -> int:
@@ -128,9 +122,7 @@ def _finished(found: Accuracy) -> Table | None:
     lines = found.base(found.lines)
     methods = lines["METHOD"].unique(maintain_order=True).to_list()
     heads = [f"{what} {method}" for what in ("RMSE", "Coverage") for method in methods]
-    table = _table(
-        f"Finished tables, releases: {found.estimated}; coverage of 90 % intervals", ("Table", *heads)
-    )
+    table = _table(f"Finished tables, releases: {found.estimated}; coverage of 90 % intervals", ("Table", *heads))
     for name in lines["TABLE"].unique(maintain_order=True):
         rows = [lines.filter(TABLE=name, METHOD=method) for method in methods]
         table.add_row(

@@ -82,11 +82,7 @@ app.add_typer(ledger, name="ledger", rich_help_panel="With confidential data")
 
 def app_for(words: Sequence[str]) -> typer.Typer:
     """The program for some words: with one command, if the first is its name; Typer builds all that it is given."""
-    named = [
-        command
-        for command in app.registered_commands
-        if getattr(command.callback, "__name__", "") in words[:1]
-    ]
+    named = [command for command in app.registered_commands if getattr(command.callback, "__name__", "") in words[:1]]
     if not named:
         return app
     one = copy.copy(app)
@@ -104,8 +100,6 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version."
-    ),
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
     """Take what stands before the command."""

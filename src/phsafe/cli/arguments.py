@@ -32,14 +32,10 @@ SparkMaster = Annotated[
         help="Spark's master (local[4], spark://HOST:7077, yarn, k8s://…) or Spark Connect server (sc://HOST:15002).",
     ),
 ]
-SparkConf = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; repeat for more.")
-]
+SparkConf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; repeat for more.")]
 AllowUnclassified = Annotated[
     bool,
-    typer.Option(
-        "--allow-unclassified", help="Records that fit no cell of a universe are a warning, not an error."
-    ),
+    typer.Option("--allow-unclassified", help="Records that fit no cell of a universe are a warning, not an error."),
 ]
 SensitivityMode = Annotated[
     str | None,

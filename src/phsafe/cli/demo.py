@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Folder to make (default: phsafe-demo).")
-    ] = None,
+    out: Annotated[Path | None, typer.Argument(metavar="[OUT]", help="Folder to make (default: phsafe-demo).")] = None,
 ) -> None:
     """Run every step on two made-up states, and show a finished state against the truth."""
     from phsafe.cli import console
@@ -29,9 +27,7 @@ def demo(
     with console.progress_bar("demo") as progress:
         made = run(out, progress)
     loss = plan(made.config).total
-    console.say(
-        f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them is real."
-    )
+    console.say(f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them is real.")
     console.out.print(_tables(made, STATES[0], NAMES[STATES[0]]))
     console.say(
         "Intervals cover the noise; they can't know whom the truncation thresholds dropped in very large households.\n"
@@ -59,7 +55,5 @@ def _tables(made: Demo, region: str, name: str) -> Table:
         table.add_section()
         table.add_row(f"[bold]{spec.name} {spec.title}[/]")
         for label, truth, estimate, lower, upper in made.against_truth(spec, region):
-            table.add_row(
-                label, f"{truth:{digits}}", f"{estimate:{digits}}", f"{lower:{digits}} – {upper:{digits}}"
-            )
+            table.add_row(label, f"{truth:{digits}}", f"{estimate:{digits}}", f"{lower:{digits}} – {upper:{digits}}")
     return table

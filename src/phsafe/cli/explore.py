@@ -22,9 +22,7 @@ def explore(
     ] = "127.0.0.1",
     shares: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Shares of people per threshold, as JSON, in place of the ones shipped."
-        ),
+        typer.Option(metavar="FILE", help="Shares of people per threshold, as JSON, in place of the ones shipped."),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
@@ -45,12 +43,8 @@ def explore(
     from phsafe.explorer.serve import LOOPBACK, Service
 
     if host not in LOOPBACK:
-        warn(
-            f"Listening on {host}: others on the network can reach this page, and the link is not encrypted."
-        )
-    with Service(
-        loaded, table, host=host, port=port, name=config.stem if config is not None else ""
-    ) as service:
+        warn(f"Listening on {host}: others on the network can reach this page, and the link is not encrypted.")
+    with Service(loaded, table, host=host, port=port, name=config.stem if config is not None else "") as service:
         typer.echo(service.link)
         note("Open this link in a browser; whoever has it can use the page. Stop with Ctrl+C.")
         service.run(browser=browser)

@@ -49,9 +49,7 @@ def init(
         raise typer.BadParameter(f"expected one of {', '.join(UNITS)}, got {privacy}", param_hint="--privacy")
     amount = _amount(cap)
     Ledger.create(file, amount, definition)
-    note(
-        f"Made {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} with it, and secret."
-    )
+    note(f"Made {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} with it, and secret.")
 
 
 @app.command()
@@ -142,9 +140,7 @@ def _in_config(config: Mapping[str, Any]) -> str:
     budgets, states = config.get("privacy_budget"), config.get("state_filter")
     parts = [str(config.get("sensitivity", "published"))]
     if isinstance(budgets, dict):
-        measured = [
-            name for name, levels in budgets.items() if any(str(b) != "0" for b in dict(levels).values())
-        ]
+        measured = [name for name, levels in budgets.items() if any(str(b) != "0" for b in dict(levels).values())]
         parts.append(" ".join(measured) if len(measured) < len(budgets) else "all tabulations")
     parts += [f"states: {len(states)}"] if isinstance(states, list) else []
     return ", ".join(parts)
@@ -169,7 +165,5 @@ def _print(statement: Statement) -> None:
     out.print(table)
     cap, spent, left = (text(amount) for amount in (statement.cap, statement.spent, statement.left))
     bounded = text(statement.spent_bounded)
-    out.print(
-        f"Cap {cap} {unit}, spent {spent} (bounded: {bounded}), left {left}", markup=False, soft_wrap=True
-    )
+    out.print(f"Cap {cap} {unit}, spent {spent} (bounded: {bounded}), left {left}", markup=False, soft_wrap=True)
     out.print(f"Head {statement.head}", markup=False, soft_wrap=True)

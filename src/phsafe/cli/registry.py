@@ -12,14 +12,10 @@ from phsafe.cli.estimate import ReleasePath
 
 def registry(
     release: ReleasePath,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT.yaml", help="The entry to make; it must not exist yet.")
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT.yaml", help="The entry to make; it must not exist yet.")],
     name: Annotated[str, typer.Option(metavar="TEXT", help="The name of the data product.")] = "",
     curator: Annotated[str, typer.Option(metavar="TEXT", help="Who publishes it.")] = "",
-    curator_type: Annotated[
-        str, typer.Option(metavar="TYPE", help="Government, Industry or Nonprofit.")
-    ] = "",
+    curator_type: Annotated[str, typer.Option(metavar="TYPE", help="Government, Industry or Nonprofit.")] = "",
     intended_use: Annotated[str, typer.Option(metavar="TEXT", help="What the tables are for.")] = "",
     publication_date: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="When it is published.")] = "",
     author: Annotated[str, typer.Option(metavar="TEXT", help="Who fills in the entry.")] = "",

@@ -21,9 +21,7 @@ def release(
     out: arg.OutPath,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="The population's ledger (default: beside DATA; made if it isn't there)."
-        ),
+        typer.Option(metavar="FILE", help="The population's ledger (default: beside DATA; made if it isn't there)."),
     ] = None,
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
@@ -103,9 +101,7 @@ def check(
     from phsafe.privacy.ledger import Ledger
 
     opened = Release.open(release)
-    if ledger is not None and opened.release_id not in {
-        entry.release_id for entry in Ledger.open(ledger).entries()
-    }:
+    if ledger is not None and opened.release_id not in {entry.release_id for entry in Ledger.open(ledger).entries()}:
         raise PHSafeError(
             f"{release}: not charged to {ledger}; expected its id {opened.release_id} there: "
             "this is another population's ledger, or an older copy of it"

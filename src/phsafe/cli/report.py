@@ -15,9 +15,7 @@ def report(
     out: Annotated[Path, typer.Argument(metavar="OUT.html", help="The page to make; it must not exist yet.")],
     estimates: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Finished tables of this release (default: the joint estimate is computed)."
-        ),
+        typer.Option(metavar="DIR", help="Finished tables of this release (default: the joint estimate is computed)."),
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="The title of the page.")] = "",
     force: Annotated[
@@ -32,6 +30,4 @@ def report(
     if estimates is None:
         note("No --estimates given: computing the joint estimate.")
     made = make(release, out, estimates=estimates, title=title, force=force)
-    note(
-        f"Wrote {made} ({made.stat().st_size / 1e6:.1f} MB): open it in any browser, or put it beside the release."
-    )
+    note(f"Wrote {made} ({made.stat().st_size / 1e6:.1f} MB): open it in any browser, or put it beside the release.")

@@ -11,18 +11,14 @@ from phsafe.cli import arguments as arg
 
 TargetsPath = Annotated[
     Path,
-    typer.Argument(
-        metavar="TARGETS", help="TOML or JSON: MOE targets, or a total with weights; locks, floors."
-    ),
+    typer.Argument(metavar="TARGETS", help="TOML or JSON: MOE targets, or a total with weights; locks, floors."),
 ]
 
 
 def solve(
     config: arg.ConfigPath,
     targets: TargetsPath,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT.json", help="The config to write; it must not exist yet.")
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT.json", help="The config to write; it must not exist yet.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
 ) -> None:
     """Turn MOE targets, or a fixed total, into budgets and write a config with them. Needs no data."""
@@ -49,7 +45,5 @@ def solve(
         return
     unit = "ρ" if solution.config.privacy == "zcdp" else "ε"
     after, before = figures["weighted_squared_moe"], figures["weighted_squared_moe_before"]
-    note(
-        f"Wrote {out}: stated {unit} adds up to {text(figures['total'])} (before: {text(figures['total_before'])})."
-    )
+    note(f"Wrote {out}: stated {unit} adds up to {text(figures['total'])} (before: {text(figures['total_before'])}).")
     note(f"Weighted sum of squared MOEs: {after:,.1f} (before: {before:,.1f}).")

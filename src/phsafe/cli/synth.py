@@ -12,9 +12,7 @@ from phsafe.cli import arguments as arg
 def synth(
     out: arg.OutPath,
     households: Annotated[int, typer.Option(metavar="N", help="Occupied housing units to make.")],
-    states: Annotated[
-        str, typer.Option(help="us, pr, or FIPS codes with commas between them, such as 44,56.")
-    ] = "us",
+    states: Annotated[str, typer.Option(help="us, pr, or FIPS codes with commas between them, such as 44,56.")] = "us",
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
     format: Annotated[str, typer.Option(help="parquet (a file for each state) or csv.")] = "parquet",
 ) -> None:
@@ -25,6 +23,4 @@ def synth(
 
     with progress_bar("synth") as bar:
         make(out, households, states, seed, format, lambda done, total: bar("making people", done / total))
-    note(
-        f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by its file {MARK}."
-    )
+    note(f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by its file {MARK}.")

@@ -14,9 +14,7 @@ def tabulate(
     config: arg.ConfigPath,
     data: arg.DataPath,
     out: arg.OutPath,
-    no_truncate: Annotated[
-        bool, typer.Option("--no-truncate", help="Count everybody: ignore thresholds.")
-    ] = False,
+    no_truncate: Annotated[bool, typer.Option("--no-truncate", help="Count everybody: ignore thresholds.")] = False,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
     engine: arg.EngineChoice = "duckdb",
@@ -29,12 +27,11 @@ def tabulate(
     """Write exact counts. [bold red]NOT PRIVATE[/]: for checks by people who may see the records."""
     from phsafe.cli.console import note, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.counting.output import NOT_PRIVATE, write_counts
     from phsafe.engines import started
     from phsafe.errors import Reasons
+    from phsafe.exact_counts import NOT_PRIVATE, write_counts
     from phsafe.files import check_absent
-    from phsafe.readers import open_source
-    from phsafe.scan import Settings, count_source
+    from phsafe.scan import Settings, count_source, open_source
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
     with started(options) as running, ExitStack() as reading:

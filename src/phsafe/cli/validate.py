@@ -17,9 +17,7 @@ def validate(
     allow_unclassified: arg.AllowUnclassified = False,
     examples: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write keys of offending records to a new file, for its owner only."
-        ),
+        typer.Option(metavar="FILE", help="Write keys of offending records to a new file, for its owner only."),
     ] = None,
     json: arg.Json = False,
     engine: arg.EngineChoice = "duckdb",
@@ -33,12 +31,11 @@ def validate(
     from phsafe import exact
     from phsafe.cli.console import note, out, progress_bar, warn
     from phsafe.config import Config
-    from phsafe.counting.report import NOT_PRIVATE, offenders
-    from phsafe.counting.report_output import as_table, summary, write_examples
     from phsafe.engines import started
     from phsafe.errors import Reasons
-    from phsafe.readers import open_source
-    from phsafe.scan import validate_source
+    from phsafe.scan import open_source, validate_source
+    from phsafe.validation.report import NOT_PRIVATE, offenders
+    from phsafe.validation.report_output import as_table, summary, write_examples
 
     options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
     with started(options) as running, ExitStack() as reading:

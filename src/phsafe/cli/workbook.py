@@ -12,9 +12,7 @@ from phsafe.cli import arguments as arg
 
 def workbook(
     config: arg.ConfigPath,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT.xlsx", help="The workbook to make; it must not exist yet.")
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT.xlsx", help="The workbook to make; it must not exist yet.")],
 ) -> None:
     """Write a workbook with live formulas: change a budget, a threshold or a target, and every number follows."""
     from phsafe.cli.console import note

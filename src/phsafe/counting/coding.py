@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phsafe.conditions import Code, Where
-from phsafe.counting.records import Lookup, RecordFormat, strides
-from phsafe.schema import Column, Digits
+from phsafe.counting.records import Lookup, RecordFormat
+from phsafe.schema import Column
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Classes:
 
     column: str
     members: tuple[frozenset[Code], ...]
+    #: The weight of the class in the number of a coding.
+    stride: int
 
     @property
     def size(self) -> int:
@@ -35,13 +37,6 @@ class Classes:
         """For each class, whether a condition that allows `codes` allows it: it takes a class whole or not at all."""
         return np.array([False, *(members <= codes for members in self.members)])
 
-    def by_code(self, column: Column) -> NDArray[np.int64]:
-        """The class of each code of the column, code 0 (unknown) first."""
-        if isinstance(column.domain, Digits):
-            raise TypeError(f"{column.name}: expected a column with a list of codes")
-        classes = {code: i for i, codes in enumerate(self.members, 1) for code in codes}
-        return np.array([0, *(classes.get(code, 0) for code in column.domain)])
-
 
 @dataclass(frozen=True)
 class Coding:
@@ -49,7 +44,7 @@ class Coding:
 
     >>> from phsafe.conditions import where
     >>> coding = Coding.of([where(QAGE=range(18)), where(QAGE=range(18, 116)), where(RELSHIP="30")])
-    >>> [(c.column, c.size) for c in coding.classes]
+    >>> [(name, c.size) for name, c in coding.columns.items()]
     [('QAGE', 3), ('RELSHIP', 2)]
     >>> coding.mask(where(QAGE=range(18))).tolist()
     [False, True, False, False, True, False]
@@ -64,7 +59,10 @@ class Coding:
         for condition in conditions:
             for column, codes in condition.terms:
                 terms.setdefault(column, set()).add(codes)
-        return cls(tuple(Classes(column, _atoms(sets)) for column, sets in sorted(terms.items())))
+        classes: list[Classes] = []
+        for column, sets in sorted(terms.items()):
+            classes.append(Classes(column, _atoms(sets), prod(one.size for one in classes)))
+        return cls(tuple(classes))
 
     @property
     def size(self) -> int:
@@ -72,15 +70,15 @@ class Coding:
         return prod(classes.size for classes in self.classes)
 
     @cached_property
-    def _strides(self) -> dict[str, int]:
-        names = [classes.column for classes in self.classes]
-        return dict(zip(names, strides([classes.size for classes in self.classes]), strict=True))
+    def columns(self) -> dict[str, Classes]:
+        """The classes by column."""
+        return {classes.column: classes for classes in self.classes}
 
     def mask(self, condition: Where) -> NDArray[np.bool_]:
-        """For each code, whether it passes a condition on columns of this coding."""
+        """For each code, whether it passes the terms of a condition on columns of this coding."""
         passes = np.ones(self.size, dtype=bool)
-        for column, allowed in condition.terms:
-            passes &= self._of(column).allowed(allowed)[self._digit(column)]
+        for column, allowed in condition.on(self.columns).terms:
+            passes &= self.columns[column].allowed(allowed)[self._digit(column)]
         return passes
 
     def coarsened(self, coarser: Coding) -> NDArray[np.int64]:
@@ -93,31 +91,25 @@ class Coding:
         """
         total = np.zeros(self.size, dtype=np.int64)
         for classes in coarser.classes:
-            mine = self._of(classes.column)
-            numbers = np.zeros(mine.size, dtype=np.int64)
+            mine = self.columns[classes.column]
             for i, members in enumerate(classes.members, 1):
-                numbers[mine.allowed(members)] = i
-            total += numbers[self._digit(classes.column)] * coarser._strides[classes.column]
+                total += mine.allowed(members)[self._digit(classes.column)] * (i * classes.stride)
         return total
 
     def lookup(self, record_format: RecordFormat) -> Lookup:
         """Tables that give the code of a packed record."""
-        return Lookup.of(record_format, self._numbers, np.int64)
 
-    def _numbers(self, column: Column) -> NDArray[np.int64] | None:
-        if column.name not in self._strides:
-            return None
-        return self._of(column.name).by_code(column) * self._strides[column.name]
+        def numbers(column: Column) -> NDArray[np.int64] | None:
+            classes = self.columns.get(column.name)
+            if classes is None:
+                return None
+            found = {code: i for i, codes in enumerate(classes.members, 1) for code in codes}
+            return np.array([0, *(found.get(code, 0) * classes.stride for code in column.codes)])
 
-    def _of(self, column: str) -> Classes:
-        return next(classes for classes in self.classes if classes.column == column)
+        return Lookup(record_format, numbers)
 
     def _digit(self, column: str) -> NDArray[np.int64]:
-        return np.arange(self.size) // self._strides[column] % self._of(column).size
-
-    def part(self, condition: Where) -> Where:
-        """The terms of a condition on columns of this coding."""
-        return condition.on({classes.column for classes in self.classes})
+        return np.arange(self.size) // self.columns[column].stride % self.columns[column].size
 
 
 def _atoms(sets: set[frozenset[Code]]) -> tuple[frozenset[Code], ...]:

@@ -6,16 +6,13 @@ are looked up once for each different text, never row by row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from phsafe.counting.findings import NO_KEY, Findings, missing, outside
-from phsafe.counting.records import Array, Field, RecordFormat, Rows, gather
-from phsafe.schema import KEY, Column, Digits, Layout
+from phsafe.counting.counted import NO_KEY, Counted, Rule
+from phsafe.counting.records import Array, RecordFormat, Rows, gather
+from phsafe.schema import KEY, LAYOUTS, Column, Digits, Layout
 
 #: The one way to write a whole number as text. Libraries read "3.7" or " 3" as numbers in different ways.
 INTEGER_TEXT = "^(0|[1-9][0-9]{0,8})$"
@@ -26,180 +23,126 @@ SEPARATOR, MISSING = "\x1f", "\x00"
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
-@dataclass(frozen=True)
+def missing(layout: Layout, column: Column) -> Rule:
+    """A column must hold a value."""
+    name = "a whole number is given" if column.is_integer else "a value is given"
+    return Rule(name, "error", layout.name, column.name)
+
+
+def outside(layout: Layout, column: Column) -> Rule:
+    """A value must be in its domain."""
+    return Rule("the value is in its domain", "error", layout.name, column.name)
+
+
+COLUMN_RULES = tuple(
+    rule(layout, column) for layout in LAYOUTS for rule in (missing, outside) for column in layout.columns
+)
+
+
 class ColumnEncoder:
-    """How one column is encoded.
+    """How one column is encoded. A column that has no place in a record is only checked."""
 
-    Attributes:
-        column: The column and its domain.
-        shift: Where its code stands in a record; None for a column that is only checked.
-        dtype: The type of records.
-        table: For whole numbers, the shifted code of each number from one below the domain to one above it.
-
-    """
-
-    column: Column
-    shift: int | None
-    dtype: np.dtype[Any]
-    table: Array | None
-
-    @classmethod
-    def of(cls, column: Column, field: Field | None, dtype: np.dtype[Any]) -> ColumnEncoder:
-        """Prepare a column; `field` is its place in a record, if it has one."""
-        table = None
+    def __init__(self, column: Column, record_format: RecordFormat) -> None:
+        field = next((field for field in record_format.fields if field.column == column), None)
+        self.column, self.is_packed, self._dtype = column, field is not None, record_format.dtype
+        self._shift = field.shift if field else 0
         if column.is_integer:
+            # The code of each number from one below the domain to one above it.
             numbers = np.array(column.codes) - int(column.codes[0]) + 1
-            table = np.zeros(numbers[-1] + 2, dtype)
-            table[numbers] = np.arange(1, len(numbers) + 1) << (field.shift if field else 0)
-        return cls(column, field.shift if field else None, dtype, table)
+            self._table = np.zeros(numbers[-1] + 2, self._dtype)
+            self._table[numbers] = np.arange(1, len(numbers) + 1) << self._shift
 
-    def encode(self, values: pa.Array) -> Array | None:
-        """The code of each row at its place in a record; 0 where the value is missing or outside its domain.
-
-        None for a column that is only checked, if every value is in its domain.
-        """
-        if _is_integer(values) and self.table is not None:
-            return self._by_table(_integers(values), self.table)
-        values = values if _is_dictionary(values) else _texts(values).dictionary_encode()
-        codes = self._of_distinct(values.dictionary)
-        if self.shift is None and values.null_count == 0 and codes.all():
-            return None
+    def encode(self, values: pa.Array) -> Array:
+        """The code of each row at its place in a record; 0 where the value is missing or outside its domain."""
+        if pa.types.is_integer(values.type) and self.column.is_integer:
+            return self._of_integers(values)
+        values = values if pa.types.is_dictionary(values.type) else _texts(values).dictionary_encode()
+        codes = self._of_integers(values.dictionary) if self.column.is_integer else self._of_texts(values.dictionary)
         indices = values.indices.fill_null(len(codes)) if values.null_count else values.indices
         return gather(np.append(codes, codes.dtype.type(0)), indices.to_numpy())
 
-    def _by_table(self, numbers: pa.Array, table: Array) -> Array:
-        first = int(self.column.codes[0])
-        given = (numbers.fill_null(first - 1) if numbers.null_count else numbers).to_numpy().astype(np.int32)
-        return gather(table, np.clip(given, first - 1, first + len(table) - 2) - (first - 1))
+    def _of_integers(self, values: pa.Array) -> Array:
+        below, numbers = int(self.column.codes[0]) - 1, _integers(values)
+        given = (numbers.fill_null(below) if numbers.null_count else numbers).to_numpy().astype(np.int32)
+        return gather(self._table, np.clip(given, below, below + len(self._table) - 1) - below)
 
-    def _of_distinct(self, values: pa.Array) -> Array:
-        """The codes of a few different values."""
-        if self.table is not None:
-            return self._by_table(_integers(values), self.table)
-        texts = _texts(values)
-        if isinstance(self.column.domain, Digits):
-            fits = pc.match_substring_regex(texts, f"^[0-9]{{{self.column.domain.width}}}$")
+    def _of_texts(self, values: pa.Array) -> Array:
+        texts, domain = _texts(values), self.column.domain
+        if isinstance(domain, Digits):
+            fits = pc.match_substring_regex(texts, f"^[0-9]{{{domain.width}}}$")
             codes = pc.if_else(fits, texts, "-1").cast(pa.int64()).fill_null(-1).to_numpy() + 1
         else:
-            positions = {code: i for i, code in enumerate(self.column.domain, 1)}
+            positions = {code: i for i, code in enumerate(domain, 1)}
             codes = np.array([positions.get(text, 0) for text in texts.to_pylist()], np.int64)
-        return (codes << (self.shift or 0)).astype(self.dtype)
+        return (codes << self._shift).astype(self._dtype)
 
     def readable(self, values: pa.Array) -> pa.Array:
-        """The values without dictionary, as whole numbers or texts; null where a value is neither."""
-        plain = values.dictionary_decode() if _is_dictionary(values) else values
-        return _integers(plain) if self.column.is_integer else _texts(plain)
+        """The values as whole numbers or texts, null where a value is neither."""
+        return _integers(values) if self.column.is_integer else _texts(values)
 
 
-@dataclass(frozen=True)
 class TableEncoder:
-    """How one table is encoded.
+    """How one table is encoded. With `keep_raw`, records with an unknown code keep their values (`Rows.raw`)."""
 
-    Attributes:
-        layout: The table's columns and their domains.
-        columns: How each of them but the key is encoded.
-        dtype: The type of records.
-        keep_raw: Whether to keep the values of records with an unknown code (`Rows.raw`).
-        examples: How many keys of offenders to keep for each rule.
+    def __init__(self, layout: Layout, record_format: RecordFormat, *, keep_raw: bool) -> None:
+        self.layout, self._dtype, self._keep_raw = layout, record_format.dtype, keep_raw
+        self._columns = [ColumnEncoder(column, record_format) for column in layout.columns if column.name != KEY]
 
-    """
+    def encode(self, batch: pa.RecordBatch, counted: Counted) -> Rows:
+        """Pack rows, in the order of the batch, and count them and the rules that they break.
 
-    layout: Layout
-    columns: tuple[ColumnEncoder, ...]
-    dtype: np.dtype[Any]
-    keep_raw: bool
-    examples: int
-
-    @classmethod
-    def of(
-        cls, layout: Layout, record_format: RecordFormat, examples: int, *, keep_raw: bool
-    ) -> TableEncoder:
-        """Prepare a table; columns that `record_format` doesn't have are only checked."""
-        fields = {field.column.name: field for field in record_format.fields}
-        columns = tuple(
-            ColumnEncoder.of(column, fields.get(column.name), record_format.dtype)
-            for column in layout.columns
-            if column.name != KEY
-        )
-        return cls(layout, columns, record_format.dtype, keep_raw, examples)
-
-    def encode(self, batch: pa.RecordBatch) -> tuple[Rows, Findings]:
-        """Encode a batch of rows. Rows without a key are checked and left out.
-
-        Args:
-            batch: Columns as the file has them, in any order; columns that the layout doesn't have are ignored.
-
-        Returns:
-            The packed rows, in the order of the batch, and the rows that break a rule on columns.
-
+        Rows without a key are counted and left out. Columns may come in any order, and with others among them.
         """
-        findings = Findings(self.examples)
-        keys = self._keys(batch, findings)
-        record = np.zeros(len(batch), self.dtype)
-        known = np.ones(len(batch), dtype=bool)
-        for encoder in self.columns:
-            if encoder.column.name not in batch.schema.names:
-                continue
-            values = batch.column(encoder.column.name)
-            codes = encoder.encode(values)
-            if codes is None:
-                continue
-            if encoder.shift is not None:
-                record |= codes
-            if np.count_nonzero(codes) < len(codes):
-                known &= codes != 0
-                self._note(findings, encoder.column, keys, encoder.readable(values), codes != 0)
-        raw = self._raw(batch, known) if self.keep_raw and not known.all() else None
-        rows = Rows(keys, record, raw)
+        counted.rows[self.layout.name] += len(batch)
+        keys = self._keys(batch, counted)
+        record, known = np.zeros(len(batch), self._dtype), np.ones(len(batch), dtype=bool)
+        for encoder in self._columns:
+            if encoder.column.name in batch.schema.names:
+                values = batch.column(encoder.column.name)
+                codes = encoder.encode(values)
+                if encoder.is_packed:
+                    record |= codes
+                if np.count_nonzero(codes) < len(codes):
+                    known &= codes != 0
+                    self._note(counted, encoder.column, keys, encoder.readable(values), codes != 0)
+        rows = Rows(keys, record, self._raw(batch, known) if self._keep_raw and not known.all() else None)
         if keys.dtype != np.int32:
             rows = rows.take(np.flatnonzero(keys != NO_KEY))
-        return Rows(rows.key.astype(np.int32, copy=False), rows.record, rows.raw), findings
+        return Rows(rows.key.astype(np.int32, copy=False), rows.record, rows.raw)
 
-    def _keys(self, batch: pa.RecordBatch, findings: Findings) -> Array:
+    def _keys(self, batch: pa.RecordBatch, counted: Counted) -> Array:
         """The key of each row: 32 bits if every row has one, otherwise 64 with `NO_KEY` where there is none."""
-        column = self.layout[KEY]
-        values = batch.column(KEY)
-        given = _integers(values.dictionary_decode() if _is_dictionary(values) else values)
-        if given.null_count:
-            keys = given.cast(pa.int64()).fill_null(NO_KEY).to_numpy()
-        else:
-            keys = given.to_numpy().astype(np.int32, copy=False)
-        assert isinstance(column.domain, range)
-        inside = (keys >= column.domain.start) & (keys < column.domain.stop)
+        column, given = self.layout[KEY], _integers(batch.column(KEY))
+        keys = (given.cast(pa.int64()).fill_null(NO_KEY) if given.null_count else given.cast(pa.int32())).to_numpy()
+        inside = (keys >= column.codes[0]) & (keys <= column.codes[-1])
         if not inside.all():
-            self._note(findings, column, keys, given, inside)
+            self._note(counted, column, keys, given, inside)
         return keys
 
-    def _note(self, findings: Findings, column: Column, keys: Array, values: pa.Array, inside: Array) -> None:
+    def _note(self, counted: Counted, column: Column, keys: Array, values: pa.Array, inside: Array) -> None:
         """Record the rows whose value is missing, and those whose value is outside its domain."""
         given = values.is_valid().to_numpy(zero_copy_only=False)
-        findings.add(missing(self.layout, column), keys[~given])
-        findings.add(outside(self.layout, column), keys[given & ~inside])
+        counted.note(missing(self.layout, column), keys[~given])
+        counted.note(outside(self.layout, column), keys[given & ~inside])
 
     def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.StringArray:
         """The values of the rows with an unknown code, one text for each row."""
         odd = pa.array(~known)
-        values = [encoder.readable(batch.column(encoder.column.name)).filter(odd) for encoder in self.columns]
+        values = [encoder.readable(batch.column(encoder.column.name)).filter(odd) for encoder in self._columns]
         texts = [column.cast(pa.string()).fill_null(MISSING) for column in values]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
         return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), odd, joined)
 
 
-def _is_dictionary(values: pa.Array) -> bool:
-    return bool(pa.types.is_dictionary(values.type))
-
-
-def _is_integer(values: pa.Array) -> bool:
-    return bool(pa.types.is_integer(values.type))
-
-
 def _texts(values: pa.Array) -> pa.Array:
+    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
     return values if values.type == pa.string() else values.cast(pa.string())
 
 
 def _integers(values: pa.Array) -> pa.Array:
     """Whole numbers of 32 bits; null where a value is none or needs more."""
-    if not _is_integer(values):
+    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    if not pa.types.is_integer(values.type):
         return _parsed(_texts(values))
     if values.type.bit_width < 32 or values.type == pa.int32():
         return values
@@ -216,11 +159,10 @@ def _parsed(texts: pa.Array) -> pa.Array:
     """Texts in the form of `INTEGER_TEXT` as numbers; null for others."""
     try:
         numbers = texts.cast(pa.int32())
-    except pa.ArrowInvalid:
-        numbers = None
-    if numbers is not None:
-        # Arrow also reads signs and leading zeros. As many characters as digits: there are none.
+        # Arrow also reads signs and leading zeros. If there are as many digits as characters, there were none.
         digits = 1 + np.searchsorted(POWERS, numbers.drop_null().to_numpy(), side="right")
         if digits.sum() == (pc.sum(pc.binary_length(texts)).as_py() or 0):
             return numbers
+    except pa.ArrowInvalid:
+        pass
     return pc.if_else(pc.match_substring_regex(texts, INTEGER_TEXT), texts, None).cast(pa.int32())

@@ -10,94 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from phsafe.counting.counted import Counted
 from phsafe.counting.encode import TableEncoder
-from phsafe.counting.findings import Findings
 from phsafe.counting.households import Households, OrderError, group
 from phsafe.counting.records import Array, Lookup, RecordFormat, Rows, gather
-from phsafe.counting.rules import Facts, MemberTables, check_households, check_units
-from phsafe.counting.tally import Tally
-from phsafe.counting.truncate import OrderDigests, UniverseCut, dropped
+from phsafe.counting.rules import check_households, check_units, members_of
+from phsafe.counting.truncate import UniverseCut, ValueDigests, dropped
 
 #: Rows of the largest table in a batch: its temporary arrays stay in the processor's cache.
 BATCH_ROWS = 2**17
 #: The code of a housing unit in RTYPE, of units and of geo.
 HOUSING = 1
+#: The tally of persons in countable households by class, and what is added to the name of a tabulation for its drops.
+PERSONS, DROPPED = "persons", " dropped"
 
 
 @dataclass(frozen=True)
 class TabulationCode:
-    """How a row becomes the code of a tabulation.
+    """How a row becomes the code of a tabulation: what its region, unit and person add.
 
-    Attributes:
-        name: The tabulation.
-        size: The number of codes. It also stands for "not counted": no sum with it is a code.
-        per_region: What one region more adds to a code.
-        by_unit: For each class of units, what it adds.
-        universe: The position of the universe of persons; None for a tabulation of units.
-        by_person: For each class of persons, what it adds.
-
+    `size` is the number of codes. It also stands for "not counted": no sum with it is a code.
     """
 
     name: str
     size: int
     per_region: int
     by_unit: Array
+    #: The position of the universe of persons, and what each class of persons adds; None if units are counted.
     universe: int | None
     by_person: Array | None
-
-
-class Counted:
-    """What the kernel found in some partitions. It adds up.
-
-    Attributes:
-        rows: The number of rows of each table, rows without a key included.
-        households: The number of different keys.
-        findings: The rows that break rules.
-        everybody: By tabulation, how often each code occurs before truncation.
-        dropped: By person tabulation, how often each code occurs among the rows that truncation drops.
-        persons: How many persons of each class live in countable households.
-        beyond: By universe, how many persons of countable households truncation drops.
-
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.rows = dict.fromkeys(kernel.formats, 0)
-        self.households = 0
-        self.findings = Findings(kernel.examples)
-        self.everybody = {code.name: Tally(code.size) for code in kernel.tabulations}
-        self.dropped = {
-            code.name: Tally(code.size) for code in kernel.tabulations if code.universe is not None
-        }
-        self.persons = Tally(kernel.person_classes)
-        self.beyond = np.zeros(len(kernel.cuts), np.int64)
-
-    def _tallies(self) -> Iterator[Tally]:
-        yield from self.everybody.values()
-        yield from self.dropped.values()
-        yield self.persons
-
-    def to_plain(self) -> dict[str, Any]:
-        """The same in types that need no code of ours to unpickle: what travels between processes."""
-        return {
-            "rows": self.rows, "households": self.households, "findings": self.findings.to_plain(),
-            "tallies": [tally.items() for tally in self._tallies()], "beyond": self.beyond,
-        }  # fmt: skip
-
-    def add_plain(self, plain: dict[str, Any]) -> Counted:
-        """Add what another process has counted."""
-        for name, number in plain["rows"].items():
-            self.rows[name] += number
-        self.households += plain["households"]
-        self.findings += Findings.from_plain(plain["findings"])
-        self.beyond += plain["beyond"]
-        for tally, items in zip(self._tallies(), plain["tallies"], strict=True):
-            tally.add(*items)
-        return self
 
 
 @dataclass(frozen=True)
@@ -112,112 +57,92 @@ class Kernel:
     region: Lookup
     regions: int
     in_filter: Array
-    members: MemberTables
+    member_words: tuple[Array, ...]
     cuts: tuple[UniverseCut, ...]
-    digests: OrderDigests
+    digests: ValueDigests
     tabulations: tuple[TabulationCode, ...]
     examples: int
 
+    def nothing(self) -> Counted:
+        """What was counted before the first partition."""
+        sizes = {code.name: code.size for code in self.tabulations} | {PERSONS: self.person_classes}
+        sizes |= {code.name + DROPPED: code.size for code in self.tabulations if code.universe is not None}
+        return Counted(sizes, len(self.cuts), self.examples)
+
     def encode(self, table: str, batches: Iterable[pa.RecordBatch], counted: Counted) -> Rows:
-        """Pack rows of a table.
-
-        Args:
-            table: The table's name.
-            batches: Rows as the source has them.
-            counted: Where to record the number of rows, and those that break a rule on columns.
-
-        """
-        parts = []
-        for batch in batches:
-            rows, findings = self.encoders[table].encode(batch)
-            counted.rows[table] += len(batch)
-            counted.findings += findings
-            parts.append(rows)
-        return self.concat(table, parts)
+        """Pack rows of a table as the source has them."""
+        return self.concat(table, [self.encoders[table].encode(batch, counted) for batch in batches])
 
     def concat(self, table: str, parts: Sequence[Rows]) -> Rows:
         """The rows of all parts of a table."""
         return Rows.concat(parts, self.formats[table].dtype)
 
-    def count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
+    def count(self, rows: Mapping[str, Rows], counted: Counted) -> Counted:
         """Count a partition, batch by batch.
 
         Args:
-            persons: All person rows of the partition's households, in key order.
-            units: All their unit rows, in key order.
-            geo: All their geo rows, in key order.
-            counted: What to add to.
-
-        Raises:
-            OrderError: Rows are not in key order.
+            rows: All rows of the partition's households, by table, in key order; otherwise an `OrderError`.
+            counted: What to add to. It is returned as well.
 
         """
-        for batch in _batches(persons, units, geo):
-            self._count(*batch, counted)
+        for persons, units, geo in _batches(rows["persons"], rows["units"], rows["geo"]):
+            self._count(persons, units, geo, counted)
+        return counted
 
     def _count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
-        households = group(persons, units, geo)
-        person_class = self.person_class(persons.record)
-        counted.households += len(households.key)
-        formats = self.formats["units"], self.formats["geo"]
-        check_units(units, formats[0], counted.findings)
-        check_households(Facts.of(households, *formats, person_class, self.members), counted.findings)
-        countable = self._countable(households)
-        cut = dropped(persons, person_class, countable, households, self.cuts, self.digests)
+        h = group(persons, units, geo)
+        counted.households += len(h.key)
+        person_class, unit_format, geo_rtype = (
+            self.person_class(persons.record),
+            self.formats["units"],
+            self._geo_rtype(h),
+        )
+        check_units(units, unit_format, counted)
+        members = members_of(h, person_class, self.member_words)
+        check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype - 1, members, counted)
+        countable = self._countable(h)
+        cut = dropped(persons, person_class, countable, h, self.cuts, self.digests)
         counted.beyond += np.array([len(rows) for rows in cut], np.int64)
-        self._vectorize(households, person_class, countable, cut, counted)
+        self._vectorize(h, person_class, countable, cut, counted)
 
-    def _countable(self, households: Households) -> Array:
-        """Whether a household counts (C1.3): one unit row and one geo row, both housing units, in the state filter."""
-        unit, geo = self.formats["units"]["RTYPE"], self.formats["geo"]["RTYPE"]
-        state = self.formats["geo"]["TABBLKST"].codes(households.geo)
-        return (
-            (households.units == 1) & (households.geos == 1) & gather(self.in_filter, state)
-            & (unit.codes(households.unit) == HOUSING) & (geo.codes(households.geo) == HOUSING)
-        )  # fmt: skip
+    def _geo_rtype(self, h: Households) -> Array:
+        return self.formats["geo"]["RTYPE"].codes(h.geo)
+
+    def _countable(self, h: Households) -> Array:
+        """Whether a household counts: one unit row and one geo row, housing units in the filter (claim C1.3)."""
+        in_filter = gather(self.in_filter, self.formats["geo"]["TABBLKST"].codes(h.geo))
+        is_unit = self.formats["units"]["RTYPE"].codes(h.unit) == HOUSING
+        return (h.units == 1) & (h.geos == 1) & in_filter & is_unit & (self._geo_rtype(h) == HOUSING)
 
     def _vectorize(
-        self,
-        households: Households,
-        person_class: Array,
-        countable: Array,
-        cut: list[Array],
-        counted: Counted,
+        self, h: Households, person_class: Array, countable: Array, cut: list[Array], counted: Counted
     ) -> None:
         """Step 5: give every counted row its code in each tabulation."""
-        region, unit_class = self.region(households.geo), self.unit_class(households.unit)
-        # With this region, no sum is a code.
-        region[~countable] = self.regions
-        counted.persons.count(
-            gather(np.where(countable, 0, self.person_classes), households.of_person) + person_class
-        )
+        region, unit_class = self.region(h.geo), self.unit_class(h.unit)
+        region[~countable] = self.regions  # With this region, no sum is a code.
+        uncounted = (~countable).astype(np.int64) * self.person_classes
+        counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
         for code in self.tabulations:
-            by_household = gather(code.by_unit, unit_class)
-            by_household += region * code.per_region
-            if code.by_person is None or code.universe is None:
-                counted.everybody[code.name].count(by_household)
-                continue
-            codes = gather(by_household, households.of_person)
-            codes += gather(code.by_person, person_class)
-            counted.everybody[code.name].count(codes)
-            counted.dropped[code.name].count(codes[cut[code.universe]])
+            codes = gather(code.by_unit, unit_class)
+            codes += region * code.per_region
+            if code.by_person is not None and code.universe is not None:
+                codes = gather(codes, h.of_person)
+                codes += gather(code.by_person, person_class)
+                counted.tallies[code.name + DROPPED].count(codes[cut[code.universe]])
+            counted.tallies[code.name].count(codes)
 
 
-def _batches(persons: Rows, units: Rows, geo: Rows) -> Iterator[tuple[Rows, Rows, Rows]]:
+def _batches(*tables: Rows) -> Iterator[list[Rows]]:
     """The rows of a partition in batches; all rows of a key are in one batch."""
-    tables = (persons, units, geo)
-    largest = max(tables, key=len)
-    cuts = largest.key[BATCH_ROWS::BATCH_ROWS]
+    cuts = max(tables, key=len).key[BATCH_ROWS::BATCH_ROWS]
     ends = [[*np.searchsorted(rows.key, cuts), len(rows)] for rows in tables]
-    last = [0, 0, 0]
-    smallest = None
+    starts, largest = [0] * len(tables), None
     for end in zip(*ends, strict=True):
-        batch = tuple(rows.between(start, stop) for rows, start, stop in zip(tables, last, end, strict=True))
+        batch = [rows.between(*span) for rows, *span in zip(tables, starts, end, strict=True)]
         keys = [rows.key[[0, -1]] for rows in batch if len(rows)]
-        if any(stop < start for start, stop in zip(last, end, strict=True)) or (
-            smallest is not None and any(low <= smallest for low, _ in keys)
+        if any(a > b for a, b in zip(starts, end, strict=True)) or any(
+            largest is not None and low <= largest for low, _ in keys
         ):
             raise OrderError("expected rows in key order across batches")
-        smallest = max((high for _, high in keys), default=smallest)
-        last = list(end)
-        yield batch  # type: ignore[misc]
+        starts, largest = list(end), max((high for _, high in keys), default=largest)
+        yield batch

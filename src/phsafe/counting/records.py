@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 from phsafe.schema import Column, Digits, Layout
 
 Array = NDArray[Any]
-#: Columns that stand side by side are looked up together, in tables of up to this many bits.
+#: Columns that are side by side are looked up together, in tables of up to this many bits.
 TABLE_BITS = 14
 
 
 @dataclass(frozen=True)
 class Field:
-    """Where the code of a column stands in a packed record."""
+    """Where the code of a column is in a packed record."""
 
     column: Column
     shift: int
@@ -50,11 +49,9 @@ class RecordFormat:
     def of(cls, layout: Layout, names: Iterable[str]) -> RecordFormat:
         """Pack the named columns of a layout, in this order."""
         fields: list[Field] = []
-        shift = 0
         for name in names:
-            bits = domain_size(layout[name]).bit_length()
-            fields.append(Field(layout[name], shift, bits))
-            shift += bits
+            shift = fields[-1].shift + fields[-1].bits if fields else 0
+            fields.append(Field(layout[name], shift, domain_size(layout[name]).bit_length()))
         return cls(tuple(fields))
 
     def __getitem__(self, name: str) -> Field:
@@ -68,77 +65,53 @@ class RecordFormat:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The narrowest signed integer that holds a record."""
-        return next(
-            np.dtype(kind)
-            for kind in (np.int16, np.int32, np.int64)
-            if self.bits < 8 * np.dtype(kind).itemsize
-        )
+        return np.dtype(next(f"i{size}" for size in (2, 4, 8) if self.bits < 8 * size))
 
 
 def domain_size(column: Column) -> int:
-    """How many values a domain has; the largest code."""
+    """How many values a domain has, which is the largest code."""
     return 10**column.domain.width if isinstance(column.domain, Digits) else len(column.domain)
 
 
-@dataclass(frozen=True)
 class Lookup:
-    """A number for each record: the sum of one table entry for each group of columns that matters."""
+    """A number for each record: the sum of what its columns add, looked up in a few tables."""
 
-    tables: tuple[tuple[int, Array], ...]
-
-    @classmethod
-    def of(
-        cls, record_format: RecordFormat, numbers: Callable[[Column], Array | None], dtype: type[np.generic]
-    ) -> Lookup:
-        """Build the tables.
-
-        Args:
-            record_format: How records are packed.
-            numbers: For a column, the number that each of its codes adds, code 0 first; None where it adds nothing.
-            dtype: The type of the sums.
-
-        """
-        tables: list[tuple[int, Array]] = []
-        end = -1
+    def __init__(self, record_format: RecordFormat, numbers: Callable[[Column], Array | None]) -> None:
+        """Build the tables; `numbers` gives what each code of a column adds, or None if it adds nothing."""
+        self._tables: list[tuple[int, Array]] = []
+        end = None
         for field in record_format.fields:
             added = numbers(field.column)
             if added is None:
                 continue
-            table = np.zeros(1 << field.bits, dtype)
+            table = np.zeros(1 << field.bits, np.int64)
             table[: len(added)] = added
-            if tables and end == field.shift and len(tables[-1][1]) << field.bits <= 1 << TABLE_BITS:
-                shift, lower = tables.pop()
+            shift = field.shift
+            if end == shift and len(self._tables[-1][1]) << field.bits <= 1 << TABLE_BITS:
+                shift, lower = self._tables.pop()
                 table = (table[:, None] + lower[None, :]).reshape(-1)
-                tables.append((shift, table))
-            else:
-                tables.append((field.shift, table))
+            self._tables.append((shift, table))
             end = field.shift + field.bits
-        return cls(tuple(tables))
 
     def __call__(self, records: Array) -> Array:
         """The number of each record."""
-        total: Array | None = None
-        for shift, table in self.tables:
-            part = gather(table, (records >> shift) & (len(table) - 1))
-            total = part if total is None else np.add(total, part, out=total)
-        return np.zeros(len(records), np.int64) if total is None else total
+        total = np.zeros(len(records), np.int64)
+        for shift, table in self._tables:
+            total += gather(table, (records >> shift) & (len(table) - 1))
+        return total
 
 
 def gather(table: Array, positions: Array) -> Array:
-    """The entries of a table at some positions. NumPy is nine times slower at positions that have not 64 bits."""
+    """The entries of a table at some positions. NumPy is nine times slower at positions of fewer than 64 bits."""
     return table.take(positions.astype(np.intp, copy=False))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Packed rows of one table.
+    """Packed rows of one table: the household key (MAFID) and the packed record of each.
 
-    Attributes:
-        key: The household key (MAFID) of each row.
-        record: The packed record of each row.
-        raw: For person records with an unknown code, all values as text, because truncation orders records by their
-            values; null for other rows, None if there is no such row.
-
+    `raw` holds all values of person records with an unknown code as text, because truncation orders records by
+    their values; it is null for other rows, and None if there are no such rows.
     """
 
     key: Array
@@ -150,41 +123,26 @@ class Rows:
 
     def take(self, order: Array) -> Rows:
         """Some of the rows, in the given order."""
-        raw = None if self.raw is None else self.raw.take(pa.array(order))
-        return Rows(self.key[order], self.record[order], raw)
+        return Rows(self.key[order], self.record[order], self.raw and self.raw.take(pa.array(order)))
 
     def between(self, start: int, end: int) -> Rows:
         """The rows from `start` up to, but not including, `end`."""
-        raw = None if self.raw is None else self.raw.slice(start, end - start)
-        return Rows(self.key[start:end], self.record[start:end], raw)
+        return Rows(self.key[start:end], self.record[start:end], self.raw and self.raw.slice(start, end - start))
 
     def in_key_order(self) -> Rows:
         """The same rows sorted by key."""
-        if len(self) < 2 or bool((self.key[1:] >= self.key[:-1]).all()):
+        if bool((self.key[1:] >= self.key[:-1]).all()):
             return self
-        # One sort of key and position in the same integer takes a third of the time of argsort.
+        # Sorting key and position in one integer takes a third of the time of argsort.
         position = np.arange(len(self), dtype=np.int64)
         return self.take(np.sort((self.key.astype(np.int64) << 32) | position) & 0xFFFFFFFF)
 
     @staticmethod
     def concat(parts: Sequence[Rows], dtype: np.dtype[Any]) -> Rows:
         """The rows of all parts, one after another."""
-        if not parts:
-            return Rows(np.zeros(0, np.int32), np.zeros(0, dtype))
-        if len(parts) == 1:
-            return parts[0]
+        parts = [Rows(np.zeros(0, np.int32), np.zeros(0, dtype)), *parts]
         raw = None
         if any(part.raw is not None for part in parts):
-            nothing = [pa.nulls(len(part), pa.string()) if part.raw is None else part.raw for part in parts]
-            raw = pa.concat_arrays(nothing)
-        keys, records = [part.key for part in parts], [part.record for part in parts]
-        return Rows(np.concatenate(keys), np.concatenate(records), raw)
-
-
-def strides(sizes: Sequence[int]) -> list[int]:
-    """The weight of each digit of a mixed-radix number, lowest first.
-
-    >>> strides([3, 4, 5])
-    [1, 3, 12]
-    """
-    return [prod(sizes[:i]) for i in range(len(sizes))]
+            raw = pa.concat_arrays([part.raw or pa.nulls(len(part), pa.string()) for part in parts])
+        key, record = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "record"))
+        return Rows(key, record, raw)

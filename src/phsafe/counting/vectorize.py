@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phsafe.conditions import Where
-from phsafe.counting.kernel import Counted
+from phsafe.counting.counted import Counted
+from phsafe.counting.kernel import DROPPED, PERSONS
 from phsafe.counting.plan import Plan
 from phsafe.counting.records import Array
 from phsafe.grid import Counts
@@ -31,12 +32,7 @@ class Tabulated:
     counted: Counted
 
     def counts(self, *, truncate: bool = True) -> Counts:
-        """One vector for each measurement of the config.
-
-        Args:
-            truncate: Whether to leave out the persons beyond the thresholds.
-
-        """
+        """One vector for each measurement of the config, with or without the persons beyond the thresholds."""
         vectors: dict[tuple[str, str], NDArray[np.int64]] = {}
         for tabulation in self.plan.tabulations:
             places = self._places(tabulation, truncate)
@@ -48,15 +44,12 @@ class Tabulated:
 
     def unclassified(self) -> dict[str, int]:
         """For each tabulation, how many rows of its universe fit none of its cells."""
-        found = {}
-        for tabulation in self.plan.tabulations:
-            places = self._places(tabulation, truncate=False)
-            found[tabulation.name] = int(places.numbers[places.cells() == NOWHERE].sum())
-        return found
+        places = {t.name: self._places(t, truncate=False) for t in self.plan.tabulations}
+        return {name: int(one.numbers[one.cells() == NOWHERE].sum()) for name, one in places.items()}
 
     def beyond_threshold(self) -> dict[str, tuple[int, int]]:
         """For each person tabulation, how many persons its universe has and how many are beyond its threshold."""
-        classes, numbers = self.counted.persons.items()
+        classes, numbers = self.counted.tallies[PERSONS].items()
         found = {}
         for tabulation in self.plan.tabulations:
             if tabulation.persons is not None:
@@ -66,9 +59,9 @@ class Tabulated:
         return found
 
     def _places(self, tabulation: Tabulation, truncate: bool) -> _Places:
-        codes, numbers = self.counted.everybody[tabulation.name].items()
+        codes, numbers = self.counted.tallies[tabulation.name].items()
         if truncate and tabulation.counts_persons:
-            less, fewer = self.counted.dropped[tabulation.name].items()
+            less, fewer = self.counted.tallies[tabulation.name + DROPPED].items()
             codes, numbers = np.concatenate([codes, less]), np.concatenate([numbers, -fewer])
         return _Places(self.plan, tabulation, codes, numbers)
 
@@ -85,23 +78,14 @@ class _Places:
     def vector(self, level: Level) -> NDArray[np.int64]:
         """The counts at a level, in the order of `phsafe.grid.level_rows`."""
         iterations = level.iteration_level.iterations
-        regions = level.geography.within(self.plan.config.states)
+        regions = [code for code, _ in level.geography.within(self.plan.config.states)]
         conditions = [self.plan.iteration_condition(self.tabulation, i) for i in iterations]
-        digits = [
-            (self._regions(level.geography, [code for code, _ in regions]), len(regions)),
-            (self._first(conditions), len(iterations)),
-            (self.cells(), len(self.tabulation.cells)),
-        ]
-        position = np.zeros(len(self.codes), np.int64)
-        inside = np.ones(len(self.codes), dtype=bool)
-        length = 1
-        for digit, size in digits:
-            position = position * size + digit
-            inside &= digit != NOWHERE
-            length *= size
-        counts = np.zeros(length, np.int64)
-        np.add.at(counts, position[inside], self.numbers[inside])
-        return counts
+        digits = (self._regions(level.geography, regions), self._first(conditions), self.cells())
+        inside = np.logical_and.reduce([digit != NOWHERE for digit in digits])
+        shape = (len(regions), len(iterations), len(self.tabulation.cells))
+        counts = np.zeros(shape, np.int64)
+        np.add.at(counts, tuple(digit[inside] for digit in digits), self.numbers[inside])
+        return counts.reshape(-1)
 
     def cells(self) -> Array:
         """The position of each code's cell, or NOWHERE."""
@@ -111,21 +95,18 @@ class _Places:
         """The position of the condition that each code passes, or NOWHERE."""
         units, persons = self.plan.units_of(self.tabulation), self.plan.persons_of(self.tabulation)
         place, person = np.divmod(self.codes, persons.size)
-        unit = place % units.size
         index = np.full(len(self.codes), NOWHERE, np.int64)
         for i, condition in enumerate(conditions):
-            index[persons.mask(persons.part(condition))[person] & units.mask(units.part(condition))[unit]] = i
+            index[persons.mask(condition)[person] & units.mask(condition)[place % units.size]] = i
         return index
 
     def _regions(self, geography: Geography, codes: list[str]) -> Array:
         """The position of each code's region in a geography's public list, or NOWHERE."""
-        if not geography.columns:
-            return np.zeros(len(self.codes), np.int64)
         persons, units = self.plan.persons_of(self.tabulation), self.plan.units_of(self.tabulation)
         distinct, index = np.unique(self.codes // (persons.size * units.size), return_inverse=True)
         position = {code: i for i, code in enumerate(codes)}
-        found = [position.get(self._region_code(geography, int(number)), NOWHERE) for number in distinct]
-        return np.array(found, np.int64)[index] if found else index
+        texts = [self._region_code(geography, int(number)) if geography.columns else codes[0] for number in distinct]
+        return np.array([position.get(text, NOWHERE) for text in texts], np.int64)[index]
 
     def _region_code(self, geography: Geography, number: int) -> str:
         """A region's number as the text that a geography lists; a shorter text if a digit is unknown."""

@@ -111,10 +111,7 @@ def stacked(title: str, note: str, legend: Sequence[str], rows: Sequence[Bar]) -
 
 
 def _framed(title: str, note: str, rows: int, drawn: Sequence[Child], below: int = 0) -> Svg:
-    lines = [
-        el("line", x1=16, x2=WIDTH - 16, y1=TOP + ROW * i, y2=TOP + ROW * i, stroke=LINE)
-        for i in range(rows + 1)
-    ]
+    lines = [el("line", x1=16, x2=WIDTH - 16, y1=TOP + ROW * i, y2=TOP + ROW * i, stroke=LINE) for i in range(rows + 1)]
     head = [
         el("text", title, x=16, y=24, font_size=15, font_weight=600, fill=INK),
         el("text", note, x=16, y=44, fill=MUTED),

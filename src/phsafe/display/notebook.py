@@ -57,8 +57,7 @@ def budget_html(budget: Budget) -> str:
     cells = {(row.event.tabulation, row.event.level): row for row in budget.rows}
     levels = [level.key for level in budget.config.catalog.levels if level.key in {key for _, key in cells}]
     rows = [
-        (name, *(_level(cells.get((name, key))) for key in levels))
-        for name in dict.fromkeys(name for name, _ in cells)
+        (name, *(_level(cells.get((name, key))) for key in levels)) for name in dict.fromkeys(name for name, _ in cells)
     ]
     unit = "ρ" if budget.config.privacy == "zcdp" else "ε"
     return join(
@@ -72,8 +71,7 @@ def comparison_html(comparison: Comparison) -> str:
     budgets = comparison.budgets
     names = [str(b.config.sensitivity) for b in budgets]
     losses = [
-        (name, _amount(b.loss, "unbounded"), _amount(b.loss, "bounded"))
-        for name, b in zip(names, budgets, strict=True)
+        (name, _amount(b.loss, "unbounded"), _amount(b.loss, "bounded")) for name, b in zip(names, budgets, strict=True)
     ]
     margins = [
         (rows[0].event.tabulation, rows[0].event.level, *(f"{row.moe:,.2f}" for row in rows))
@@ -112,10 +110,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Child]], words: int = 1)
     def cells(name: str, row: Sequence[Child]) -> Html:
         return el(
             "tr",
-            *(
-                el(name, cell, style=f"text-align: {'left' if i < words else 'right'}")
-                for i, cell in enumerate(row)
-            ),
+            *(el(name, cell, style=f"text-align: {'left' if i < words else 'right'}") for i, cell in enumerate(row)),
         )
 
     return el("table", el("thead", cells("th", head)), el("tbody", *(cells("td", row) for row in rows)))

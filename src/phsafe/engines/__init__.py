@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from phsafe.engines.duckdb import DuckDB
-from phsafe.engines.options import ENGINES, Engine, EngineName, EngineOptions, EngineTable, Location, Storage
+from phsafe.engines.engine import Engine
 from phsafe.errors import PHSafeError
+from phsafe.readers.options import ENGINES, EngineName, EngineOptions, EngineTable, Location, Storage
 
 __all__ = [
     "ENGINES",
@@ -52,7 +53,7 @@ def started(options: EngineOptions | None = None) -> Iterator[EngineOptions]:
     if chosen.engine == "duckdb" or chosen.session is not None:
         yield chosen
         return
-    from phsafe.engines.spark_session import session_of  # noqa: PLC0415  (PySpark is an extra)
+    from phsafe.readers.spark_session import session_of  # noqa: PLC0415  (PySpark is an extra)
 
     with session_of(chosen) as session:
         yield replace(chosen, spark_master=None, spark_conf={}, session=session)
@@ -62,9 +63,7 @@ def _check(options: EngineOptions) -> None:
     """Refuse an engine that there isn't, and settings of the other one."""
     if options.engine not in ENGINES:
         raise PHSafeError(f"expected one of {', '.join(ENGINES)} as the engine, got {options.engine}")
-    if options.engine == "duckdb" and (
-        options.spark_master or options.spark_conf or options.session is not None
-    ):
+    if options.engine == "duckdb" and (options.spark_master or options.spark_conf or options.session is not None):
         raise PHSafeError("a Spark master, session or settings need the engine spark, got duckdb")
     if options.engine == "spark" and (
         options.threads is not None or options.memory_limit is not None or options.temp_dir is not None

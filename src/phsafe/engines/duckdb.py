@@ -1,157 +1,92 @@
-"""This machine as the engine: DuckDB reads texts, Arrow reads Parquet, and processes share the partitions."""
+"""This machine as the engine: sorted Parquet is cut at its row groups, and processes share the partitions."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any
 
-import duckdb
-import pyarrow as pa
+from phsafe.counting.counted import Counted
+from phsafe.counting.households import OrderError
+from phsafe.counting.kernel import Kernel
+from phsafe.counting.records import Rows
+from phsafe.engines.partitions import (
+    BUCKET_ROWS,
+    PARTITION_ROWS,
+    BucketPartition,
+    Buckets,
+    SortedPartition,
+    cut,
+    row_groups,
+)  # fmt: skip
+from phsafe.readers.local import LocalReader, LocalTable
+from phsafe.readers.options import EngineOptions
+from phsafe.workers import cores, in_order
 
-from phsafe.counting.kernel import Counted, Kernel
-from phsafe.engines.duckdb_errors import in_words, was_interrupted
-from phsafe.engines.local_scan import LocalScan
-from phsafe.engines.local_tables import TASK_ROWS, Frame, LocalTable, Query
-from phsafe.engines.options import EngineOptions, Location, Storage
-from phsafe.engines.row_groups import ParquetFiles
-from phsafe.errors import PHSafeError
-from phsafe.scratch import temporary_folder
-from phsafe.workers import cores
-
-T = TypeVar("T")
-#: A row of text has more bytes than this.
-ROW_BYTES = 20
+#: With fewer rows, further processes take longer to start than they save.
+PARALLEL_ROWS = 12_000_000
+#: The share of the work that is done when rows in any order are spread over buckets.
+SPREAD = 0.7
 
 
-class DuckDB:
-    """The engine of this machine. Its temporary folder is readable by the owner only, and removed at the end."""
+class DuckDB(LocalReader):
+    """The engine of this machine."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self._scratch = temporary_folder(options.temp_dir)
-        self._folder = self._scratch.path
+        super().__init__(options)
         self._processes = options.threads or cores()
-        self._texts: list[str] = []
-        settings: dict[str, Any] = {"temp_directory": str(self._folder), "preserve_insertion_order": False}
-        if options.threads is not None:
-            settings["threads"] = options.threads
-        if options.memory_limit is not None:
-            settings["memory_limit"] = options.memory_limit
-        try:
-            self._connection = duckdb.connect(config=settings)
-        except BaseException as error:
-            self._scratch.remove()
-            if isinstance(error, RuntimeError) and was_interrupted(error):
-                raise KeyboardInterrupt from None
-            if not isinstance(error, duckdb.Error):
-                raise
-            raise PHSafeError(
-                f"can't open DuckDB with {'all' if options.threads is None else options.threads} threads "
-                f"and memory limit {options.memory_limit or 'none'}: expected a whole number and a size such as 4GB"
-            ) from None
 
-    @property
-    def storage(self) -> Storage | None:
-        """See `Engine`. This program sees the files itself."""
-        return None
+    def scan(self, tables: Mapping[str, LocalTable], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
+        """See `Engine`. Files that are not as sorted as their statistics say are counted like rows in any order."""
+        rows = max(1, sum(table.rows for table in tables.values()))
+        jobs = self._processes if rows >= PARALLEL_ROWS else 1
+        groups = {n: row_groups(t.files) for n, t in tables.items() if t.files and rows >= 2 * PARTITION_ROWS}
+        in_key_order = {name: table for name, table in groups.items() if table is not None}
+        ranges = cut([*in_key_order.values()]) if len(in_key_order) == len(tables) else None
+        if ranges is not None:
+            try:
+                return _added(kernel, SortedPartition(kernel, in_key_order), ranges, jobs, progress)
+            except OrderError:
+                pass
+        return self._scan_unsorted(tables, kernel, rows, jobs, progress)
 
-    def read_csv(self, path: Location, header: Sequence[str], *, gzip: bool) -> Query:
-        """See `Engine`. Nothing is guessed: separator, quotes and types are given, and no column comes from a path."""
-        compression = "gzip" if gzip else "none"
-        return self._text(
-            [path], header, header=True, delim=",", quote='"', escape='"', compression=compression
-        )
-
-    def read_lines(self, paths: Sequence[Location]) -> Query:
-        """See `Engine`: CSV of one column, with a separator that no text has."""
-        return self._text(
-            paths, ["line"], header=False, delim="\x01", quote="", escape="", nullstr="\x02", compression="none"
-        )  # fmt: skip
-
-    def _text(self, paths: Sequence[Location], columns: Sequence[str], **form: str | bool) -> Query:
-        absolute = [Path(path).absolute() for path in paths]
-        self._texts += map(os.fspath, absolute)
-        settings = form | {"auto_detect": False, "null_padding": False, "hive_partitioning": False}
-        given = ", ".join(
-            f"{setting}={_quoted(value) if isinstance(value, str) else value}"
-            for setting, value in settings.items()
-        )
-        names = ", ".join(_quoted(_literal(path)) for path in absolute)
-        types = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in columns)
-        # Paths and names are quoted; the rest is ours.
-        sql = f"SELECT * FROM read_csv([{names}], columns={{{types}}}, {given})"  # noqa: S608
-        size = sum(path.stat().st_size for path in absolute) // ROW_BYTES
-        return Query(sql, pa.schema([(name, pa.string()) for name in columns]), size, self._stream)
-
-    def read_parquet(self, paths: Sequence[Location], key: str) -> ParquetFiles:
-        """See `Engine`."""
-        return ParquetFiles([Path(path).absolute() for path in paths], key)
-
-    def read_arrow(self, frame: pa.Table) -> Frame:
-        """See `Engine`."""
-        return Frame(frame)
-
-    def query(self, sql: str, tables: Mapping[str, Query], schema: pa.Schema) -> Query:
-        """See `Engine`."""
-        inner = {name: f"({table.sql})" for name, table in tables.items()}
-        return Query(sql.format(**inner), schema, max(table.rows for table in tables.values()), self._stream)
-
-    def fetch(self, table: LocalTable) -> pa.Table:
-        """See `Engine`."""
-        batches = list(table.batches())
-        return pa.Table.from_batches(batches).cast(table.schema) if batches else table.schema.empty_table()
-
-    def _stream(self, sql: str) -> Iterator[pa.RecordBatch]:
-        cursor = self._tell(self._connection.cursor)
-        try:
-            reader = self._tell(lambda: cursor.sql(sql).to_arrow_reader(TASK_ROWS))
-            while (batch := self._tell(lambda: next(reader, None))) is not None:
-                yield batch
-        finally:
-            cursor.close()
-
-    def scan(
-        self, tables: Mapping[str, LocalTable], kernel: Kernel, progress: Callable[[float], None]
+    def _scan_unsorted(
+        self,
+        tables: Mapping[str, LocalTable],
+        kernel: Kernel,
+        rows: int,
+        jobs: int,
+        progress: Callable[[float], None],
     ) -> Counted:
-        """See `Engine`."""
-        return LocalScan(tables, kernel, self._processes, self._folder, progress).run()
+        """Encode all rows, spread them over buckets, and count bucket by bucket; a small input stays in memory."""
+        counted, number = kernel.nothing(), -(-rows // BUCKET_ROWS)
 
-    def close(self) -> None:
-        """See `Engine`."""
-        try:
-            self._connection.close()
-        finally:
-            self._scratch.remove()
+        def encoded(name: str) -> Iterator[Rows]:
+            for batch in tables[name].batches():
+                yield kernel.encode(name, [batch], counted)
+                progress(SPREAD * min(1.0, counted.rows.total() / rows))
 
-    def _tell(self, work: Callable[[], T]) -> T:
-        """The result of some work, or its failure in our words alone.
-
-        What is raised behind the `except` has no `__context__`, in which DuckDB's own text would live on.
-        """
-        told: BaseException
-        try:
-            return work()
-        except (duckdb.Error, OSError, pa.ArrowException) as error:  # The last two: while Arrow fetches rows.
-            told = in_words(error, self._folder, self._texts)
-        except RuntimeError as error:
-            if not was_interrupted(error):
-                raise
-            told = KeyboardInterrupt()
-        raise told
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+        if number == 1:
+            return kernel.count({n: kernel.concat(n, [*encoded(n)]).in_key_order() for n in tables}, counted)
+        buckets = {}
+        for name in tables:
+            buckets[name] = Buckets(self._scratch.path / f"{name}.rows", number, kernel.formats[name].dtype)
+            for part in encoded(name):
+                buckets[name].add(part)
+        work = BucketPartition(kernel, buckets)
+        counted += _added(kernel, work, range(number), jobs, lambda done: progress(SPREAD + (1 - SPREAD) * done))
+        return counted
 
 
-def _literal(path: Path) -> str:
-    """A path that DuckDB takes letter by letter: it would read * ? [ as a pattern."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in os.fspath(path))
-
-
-def _quoted(text: str) -> str:
-    """A text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
+def _added(
+    kernel: Kernel,
+    work: Callable[[Any], Counted],
+    tasks: Sequence[Any],
+    jobs: int,
+    progress: Callable[[float], None],
+) -> Counted:
+    """The sum over all partitions."""
+    total = kernel.nothing()
+    for done, counted in enumerate(in_order(work, tasks, jobs), start=1):
+        total += counted
+        progress(done / len(tasks))
+    return total

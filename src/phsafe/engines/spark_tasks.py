@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from phsafe.counting.kernel import Counted, Kernel
-from phsafe.counting.records import Rows
-from phsafe.engines.buckets import bucket_of
+from phsafe.counting.kernel import Kernel
+from phsafe.counting.records import Array, Rows
+from phsafe.engines.partitions import bucket_of
 
 #: How many buckets keys are hashed to. Spark brings all rows of a bucket into one partition.
 BUCKETS = 4096
@@ -33,6 +33,13 @@ COUNTED = "buckets BINARY, counted BINARY"
 COUNTED_ARROW = pa.schema([("buckets", pa.binary()), ("counted", pa.binary())])
 
 
+def dumps(value: object) -> bytes:
+    """Pickle an object whose class an executor knows by value only."""
+    from pyspark import cloudpickle  # noqa: PLC0415  (it is on every executor)
+
+    return bytes(cloudpickle.dumps(value))
+
+
 @dataclass(frozen=True)
 class EncodeTask:
     """Packs the rows of one table."""
@@ -43,24 +50,21 @@ class EncodeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack some of the rows; the last row says what was found."""
-        counted = Counted(self.kernel)
+        counted = self.kernel.nothing()
         for batch in batches:
             rows = self.kernel.encode(self.name, [batch], counted)
-            yield self._shuffled(bucket_of(rows.key, BUCKETS), rows)
-        found = pa.array([pickle.dumps(counted.to_plain())], pa.binary())
-        nothing = Rows(np.zeros(1, np.int32), np.zeros(1, np.int64))
-        yield self._shuffled(np.array([FOUND]), nothing, found)
+            yield self._shuffled(bucket_of(rows.key, BUCKETS), rows, None)
+        yield self._shuffled(np.array([FOUND]), Rows(np.zeros(1, np.int32), np.zeros(1, np.int64)), dumps(counted))
 
-    def _shuffled(self, bucket: np.ndarray, rows: Rows, found: pa.Array | None = None) -> pa.RecordBatch:
+    def _shuffled(self, bucket: Array, rows: Rows, found: bytes | None) -> pa.RecordBatch:
         columns = [
-            pa.array(bucket.astype(np.int32)),
-            pa.array(rows.key),
-            pa.array(np.full(len(rows), self.number, np.int8)),
-            pa.array(rows.record.astype(np.int64)),
-            pa.nulls(len(rows), pa.string()) if rows.raw is None else rows.raw,
-            pa.nulls(len(rows), pa.binary()) if found is None else found,
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=SHUFFLED_ARROW)
+            bucket.astype(np.int32), rows.key, np.full(len(rows), self.number, np.int8), rows.record.astype(np.int64),
+            pa.nulls(len(rows), pa.string()) if rows.raw is None else rows.raw, [found] * len(rows),
+        ]  # fmt: skip
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, SHUFFLED_ARROW, strict=True)],
+            schema=SHUFFLED_ARROW,
+        )
 
 
 @dataclass(frozen=True)
@@ -72,27 +76,25 @@ class CountTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Count a partition; check that each row is in the bucket of its key."""
-        counted = Counted(self.kernel)
+        counted, seen = self.kernel.nothing(), np.zeros(BUCKETS, dtype=bool)
         parts: dict[str, list[Rows]] = {name: [] for name in self.names}
-        seen = np.zeros(BUCKETS, dtype=bool)
         for batch in batches:
-            bucket = batch["bucket"].to_numpy()
             for found in batch["found"].drop_null().to_pylist():
-                counted.add_plain(pickle.loads(found))  # noqa: S301  (written by `EncodeTask`)
-            key, record, raw = batch["key"].to_numpy(), batch["record"].to_numpy(), batch["raw"]
-            rows = Rows(key, record, None if raw.null_count == len(raw) else raw)
-            is_row = bucket != FOUND
-            if bool((bucket_of(key[is_row], BUCKETS) != bucket[is_row]).any()):
+                counted += pickle.loads(found)  # noqa: S301  (written by `EncodeTask`)
+            bucket, key, table, record = (batch[name].to_numpy() for name in ("bucket", "key", "table", "record"))
+            rows, is_row = (
+                Rows(key, record, batch["raw"] if batch["raw"].null_count < len(batch) else None),
+                bucket != FOUND,
+            )
+            if bool((bucket_of(key, BUCKETS) != bucket)[is_row].any()):
                 raise ValueError("a row is not in the bucket of its key")
             seen[bucket[is_row]] = True
-            table = batch["table"].to_numpy()
             for number, name in enumerate(self.names):
-                chosen = np.flatnonzero((table == number) & is_row)
-                parts[name].append(self._narrow(name, rows.take(chosen)))
-        tables = {name: self.kernel.concat(name, found).in_key_order() for name, found in parts.items()}
-        self.kernel.count(tables["persons"], tables["units"], tables["geo"], counted)
-        plain = [pickle.dumps(np.flatnonzero(seen)), pickle.dumps(counted.to_plain())]
-        yield pa.RecordBatch.from_arrays([pa.array([one]) for one in plain], schema=COUNTED_ARROW)
-
-    def _narrow(self, name: str, rows: Rows) -> Rows:
-        return Rows(rows.key, rows.record.astype(self.kernel.formats[name].dtype), rows.raw)
+                chosen = rows.take(np.flatnonzero((table == number) & is_row))
+                narrow = chosen.record.astype(self.kernel.formats[name].dtype)
+                parts[name].append(Rows(chosen.key, narrow, chosen.raw))
+        self.kernel.count(
+            {name: self.kernel.concat(name, part).in_key_order() for name, part in parts.items()}, counted
+        )
+        result = [[dumps(np.flatnonzero(seen))], [dumps(counted)]]
+        yield pa.RecordBatch.from_arrays([pa.array(one) for one in result], schema=COUNTED_ARROW)

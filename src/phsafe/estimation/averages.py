@@ -88,9 +88,7 @@ def _unbounded(
         return result, np.zeros(len(units), bool)
     total, reach = parts.sum(axis=1), REACH * np.sqrt(variance)
     spread = unknowns.covariance.sum(axis=(1, 2))
-    done = (units - 1 > reach) & (
-        parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))
-    ).all(1)
+    done = (units - 1 > reach) & (parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))).all(1)
     for bound, sign in ((bounds.at_least, 1), (bounds.tau, -1)):
         done &= sign * (total - bound * units) > REACH * np.sqrt(spread + bound**2 * variance)
     if unknowns.log_factor is not None:

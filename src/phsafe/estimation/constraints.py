@@ -46,10 +46,7 @@ def subgroups(blocks: Sequence[Block]) -> Iterator[Identity]:
 def smaller_universes(config: Config, blocks: Sequence[Block]) -> Iterator[Identity]:
     """(larger, smaller) positions of totals of the same group, where one universe lies in another."""
     for small, large in permutations(blocks, 2):
-        if (
-            small.level.key == large.level.key
-            and nesting(config, small.level, small.tabulation, large.tabulation) > 0
-        ):
+        if small.level.key == large.level.key and nesting(config, small.level, small.tabulation, large.tabulation) > 0:
             yield from zip(large.positions(), small.positions(), strict=True)
 
 
@@ -79,8 +76,7 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
 def _implies(small: Where, large: Where, ignore: str = "") -> bool:
     """Whether every row that passes `small` passes `large`."""
     return all(
-        name == ignore or ((inner := small.codes(name)) is not None and inner <= codes)
-        for name, codes in large.terms
+        name == ignore or ((inner := small.codes(name)) is not None and inner <= codes) for name, codes in large.terms
     )
 
 

@@ -15,9 +15,7 @@ from phsafe.estimation.points import Points
 SUSPICIOUS = 0.001
 
 
-def diagnostics(
-    measured: Measured, fit: Fit, points: Points | None, left_out: Mapping[str, str]
-) -> dict[str, Any]:
+def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: Mapping[str, str]) -> dict[str, Any]:
     """A document for people and programs: tests of the noise, counts of what was moved, tables left out."""
     expected, spread, p_value = noise_test(fit, measured)
     residuals = (measured.counts - fit.estimates) / np.sqrt(measured.variances)

@@ -102,11 +102,7 @@ def noise_test(fit: Fit, measured: Measured) -> tuple[float, float, float]:
     df = fit.freedom
     if df == 0:
         return 0.0, 0.0, 1.0
-    kept = (
-        fit.variance(sparse.eye_array(len(fit.estimates), format="csr"))
-        if measured.kernel.excess_kurtosis
-        else 0
-    )
+    kept = fit.variance(sparse.eye_array(len(fit.estimates), format="csr")) if measured.kernel.excess_kurtosis else 0
     removed = 1 - kept / fit.variances
     variance = 2 * df + measured.kernel.excess_kurtosis * float(np.sum(np.square(removed)))
     scale = variance / (2 * df)

@@ -53,9 +53,7 @@ def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.
     for identity in rows:
         # The shorter side comes first: it names the position that the longer one defines.
         plus, minus = sorted(identity, key=len)
-        row = dict.fromkeys(plus[unknown[plus]].tolist(), 1) | dict.fromkeys(
-            minus[unknown[minus]].tolist(), PRIME - 1
-        )
+        row = dict.fromkeys(plus[unknown[plus]].tolist(), 1) | dict.fromkeys(minus[unknown[minus]].tolist(), PRIME - 1)
         while found := [p for p in row if p in pivots]:
             for position in found:
                 factor = row.pop(position, 0)

@@ -50,9 +50,7 @@ class Independent:
         """The 2020 posterior of the lines of a ratio at a level, not yet rounded."""
         measured = self.measured
         parts = np.stack([measured.counts[above.positions(part)].sum(axis=1) for part in ratio.parts], axis=1)
-        spread = np.stack(
-            [measured.variances[above.positions(part)].sum(axis=1) for part in ratio.parts], axis=1
-        )
+        spread = np.stack([measured.variances[above.positions(part)].sum(axis=1) for part in ratio.parts], axis=1)
         place = below.positions(ratio.per)
         unknowns = Unknowns(
             parts=parts,

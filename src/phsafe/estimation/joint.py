@@ -37,9 +37,7 @@ class Joint:
     def counts(self, table: Table, block: Block) -> Summary:
         """The agreed counts, with the shortest 90 % intervals of the fit cut at zero."""
         catalog = self.measured.config.catalog
-        places = [
-            block.positions(basis(catalog, table, block.tabulation, line.number)) for line in table.shell
-        ]
+        places = [block.positions(basis(catalog, table, block.tabulation, line.number)) for line in table.shell]
         center, scale = self._normal(places)
         low, high = NORMAL.shortest(-center / scale)
         estimate = np.stack([self.points.counts[place].sum(axis=1) for place in places], axis=1)
@@ -85,9 +83,7 @@ class Joint:
         groups = len(places[0])
         ends = np.cumsum([0, *(place.shape[1] for place in places for _ in range(groups))])
         columns = np.concatenate([place.ravel() for place in places])
-        sums = sparse.csr_array(
-            (np.ones(len(columns)), columns, ends), shape=(len(ends) - 1, len(self.fit.estimates))
-        )
+        sums = sparse.csr_array((np.ones(len(columns)), columns, ends), shape=(len(ends) - 1, len(self.fit.estimates)))
         shape = (len(places), groups)
         means, spreads = sums @ self.fit.estimates, np.sqrt(self.fit.variance(sums))
         return means.reshape(shape).T, spreads.reshape(shape).T

@@ -51,9 +51,7 @@ class Kernel:
         >>> float(np.round(x, 4)), float(np.round(log_mass, 3))
         (40.0173, -804.608)
         """
-        low, high, u = np.broadcast_arrays(
-            np.asarray(low, float), np.asarray(high, float), np.asarray(u, float)
-        )
+        low, high, u = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float), np.asarray(u, float))
         # Mirrored where the interval lies above the peak: lower tails keep their digits.
         flipped = low > 0
         a, b = np.where(flipped, -high, low), np.where(flipped, -low, high)

@@ -79,9 +79,7 @@ def measured(config: Config, frames: Mapping[str, pl.DataFrame]) -> Measured:
     if not blocks and not problems:
         problems.append("the release holds no measurements: every budget is 0")
     if not problems and (len(noises) > 1 or not noises <= set(KERNELS)):
-        problems.append(
-            f"expected one of {', '.join(KERNELS)} as NOISE_DISTRIBUTION, got {', '.join(sorted(noises))}"
-        )
+        problems.append(f"expected one of {', '.join(KERNELS)} as NOISE_DISTRIBUTION, got {', '.join(sorted(noises))}")
     if problems:
         raise PHSafeError(list(dict.fromkeys(problems)))
     kernel = KERNELS[noises.pop()]

@@ -112,9 +112,7 @@ def _stage(
     inside = step == number
     equal, above = independent(now(sums), inside), matrix(now(larger), len(values))
     fixed = np.where(inside, 0.0, values)
-    return _Stage(
-        columns, equal[:, columns].tocsc(), -(equal @ fixed), above[:, columns].tocsc(), -(above @ fixed)
-    )
+    return _Stage(columns, equal[:, columns].tocsc(), -(equal @ fixed), above[:, columns].tocsc(), -(above @ fixed))
 
 
 def _nearest(stage: _Stage, target: Array, scale: Array) -> Array | None:
@@ -178,9 +176,7 @@ def _round(stage: _Stage, near: Array) -> Array | None:
             np.concatenate([1 - 2 * (near - floor), ones, ones]),
             integrality=np.ones(3 * len(near)),
             bounds=optimize.Bounds(0, np.concatenate([up, np.minimum(floor, slack), slack * ones])),
-            constraints=optimize.LinearConstraint(
-                sparse.hstack([rows, -rows, rows], format="csc"), low, high
-            ),
+            constraints=optimize.LinearConstraint(sparse.hstack([rows, -rows, rows], format="csc"), low, high),
             options={"time_limit": TIME_LIMIT},
         )
         if result.x is not None:

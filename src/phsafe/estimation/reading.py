@@ -71,9 +71,7 @@ def _table(folder: Path, config: Config, table: Table) -> pl.DataFrame:
         if path.suffix == ".csv":
             frame = pl.read_csv(path, separator=SEPARATOR, schema=types, glob=False)
         else:
-            frame = pl.read_parquet(path, glob=False).select(
-                pl.col(name).cast(of) for name, of in types.items()
-            )
+            frame = pl.read_parquet(path, glob=False).select(pl.col(name).cast(of) for name, of in types.items())
     except (OSError, pl.exceptions.PolarsError):
         raise OutputError(f"{path}: expected the columns {', '.join(COLUMNS)} of a finished table") from None
     found = list(_problems(frame, config, table))

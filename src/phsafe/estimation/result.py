@@ -78,9 +78,7 @@ class Estimates(Frames):
             for name, frame in self.tables.items()
         )
 
-    def plot(
-        self, name: str, *, region: str | None = None, iteration: str = "*", line: int | None = None
-    ) -> Svg:
+    def plot(self, name: str, *, region: str | None = None, iteration: str = "*", line: int | None = None) -> Svg:
         """A chart with intervals: all lines of a table for one region, or one line of it for every region.
 
         Give a region (a name or code), or a line of the shell (default: the first, the total).

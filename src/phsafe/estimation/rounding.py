@@ -28,9 +28,7 @@ def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
     Estimates go to the nearest step (a part to one of its two neighbours), bounds outwards.
     """
     estimate, lower, upper = summary
-    parts = [
-        next(i for i, (_, line) in enumerate(ratio.lines) if line == (p,)) for p in range(len(ratio.parts))
-    ]
+    parts = [next(i for i, (_, line) in enumerate(ratio.lines) if line == (p,)) for p in range(len(ratio.parts))]
     whole_line = max(range(len(ratio.lines)), key=lambda i: len(ratio.lines[i][1]))
     width = (upper - lower)[:, [whole_line]]
     steps = 10.0 ** np.clip(1 - np.floor(np.log10(np.maximum(width, EXACT))), FEWEST, MOST)

@@ -86,8 +86,7 @@ def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:
     labels = {line.number: line.label for line in table.shell}
     kind = pl.Int64 if table.average is None else pl.Float64
     values = {
-        name: pl.Series(np.asarray(array).ravel()).cast(kind)
-        for name, array in zip(COLUMNS[5:], summary, strict=True)
+        name: pl.Series(np.asarray(array).ravel()).cast(kind) for name, array in zip(COLUMNS[5:], summary, strict=True)
     }
     return pl.DataFrame(
         {
@@ -109,9 +108,7 @@ def _why(release: Measured, table: Table) -> str:
     """Why a table can't be made from a release."""
     if (tabulation := counted(table)) is not None:
         return f"the release has no measurements of {tabulation.name}"
-    needed = dict.fromkeys(
-        t for r in ratios(release.config.catalog, table) for t in (r.numerator, r.denominator)
-    )
+    needed = dict.fromkeys(t for r in ratios(release.config.catalog, table) for t in (r.numerator, r.denominator))
     missing = [t.name for t in needed if not release.of([t])]
     if missing:
         return f"the release has no measurements of {' and '.join(missing)}"

@@ -172,9 +172,7 @@ def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         if name.lower().endswith(".toml"):
             document: Any = tomllib.loads(source, parse_float=Decimal)
         else:
-            document = json.loads(
-                source, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=no_repeats
-            )
+            document = json.loads(source, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=no_repeats)
     except (ValueError, ArithmeticError, RecursionError):
         raise ConfigError("this is neither a scenario file nor a config: expected JSON or TOML") from None
     if not isinstance(document, dict):

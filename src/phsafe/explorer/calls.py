@@ -12,9 +12,7 @@ from phsafe.explorer.solver import Solution
 from phsafe.explorer.solver import solve as solve_request
 
 
-def solve(
-    config: str | Path | Mapping[str, Any] | Config, targets: str | Path | Mapping[str, Any]
-) -> Solution:
+def solve(config: str | Path | Mapping[str, Any] | Config, targets: str | Path | Mapping[str, Any]) -> Solution:
     """A config with other budgets: those that meet MOE targets, or the best split of a total.
 
     `targets` is what the command takes, as a file or a mapping; `solution.config` goes into `phsafe.budget`.

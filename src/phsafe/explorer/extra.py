@@ -11,6 +11,4 @@ def needed(*packages: str) -> None:
     """Refuse, in words, where a package of the `explore` extra is missing."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        raise PHSafeError(
-            f"{', '.join(missing)} not installed; install the extra: pip install 'phsafe[explore]'"
-        )
+        raise PHSafeError(f"{', '.join(missing)} not installed; install the extra: pip install 'phsafe[explore]'")

@@ -89,9 +89,7 @@ class Figures:
                 continue
             for cell, terms in cells.items():
                 part = lines.Part(output.source, terms)
-                margins = {
-                    level.key: self._margin(part, level.key) for level in self.config.levels_of(output)
-                }
+                margins = {level.key: self._margin(part, level.key) for level in self.config.levels_of(output)}
                 found.append({"name": output.name, "cell": cell, "source": output.source, "levels": margins})
         return found
 
@@ -175,9 +173,7 @@ class Figures:
         for name, tau in self.config.tau.items():
             if self.config.levels_of(self.config.catalog.tabulation(name)):
                 dropped = shares.dropped(name, tau)
-                found.append(
-                    {"tabulation": name, "tau": tau, "dropped": dropped, "text": share_text(dropped)}
-                )
+                found.append({"tabulation": name, "tau": tau, "dropped": dropped, "text": share_text(dropped)})
         return found
 
     def _margin(self, part: lines.Part, level: str) -> dict[str, Any]:

@@ -64,9 +64,7 @@ class Guard:
             return 403, "another page may not use this one"
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return 403, "another page may not use this one"
-        if path.startswith("/api/") and not hmac.compare_digest(
-            headers.get(TOKEN_HEADER, "").encode(), self._token
-        ):
+        if path.startswith("/api/") and not hmac.compare_digest(headers.get(TOKEN_HEADER, "").encode(), self._token):
             return 401, "the link's token is missing or wrong; open the link that phsafe explore printed"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY:

@@ -73,8 +73,7 @@ def output_cells(config: Config) -> Iterator[tuple[Tabulation | Derived, Mapping
 
 def _part(config: Config, output: Tabulation | Derived, shell: Mapping[int, Line], number: int) -> Part:
     cells = sum(
-        len(output.cells[basis]) if isinstance(output, Derived) else 1
-        for basis in _basis(output, shell, number)
+        len(output.cells[basis]) if isinstance(output, Derived) else 1 for basis in _basis(output, shell, number)
     )
     return Part(config.catalog.measured(output).name, cells)
 

@@ -51,8 +51,7 @@ def truncation(path: Path | None = None) -> Truncation:
             text = path.read_text(encoding="utf-8")
         document = json.loads(text)
         shares = {
-            str(name): {int(tau): float(share) for tau, share in of.items()}
-            for name, of in document["shares"].items()
+            str(name): {int(tau): float(share) for tau, share in of.items()} for name, of in document["shares"].items()
         }
         if not all(0 <= share <= 100 for of in shares.values() for share in of.values()):
             raise ValueError

@@ -61,9 +61,7 @@ class Request:
 
 
 def _check(document: Mapping[str, Any], config: Config) -> Request:
-    problems = [
-        f"{str(name)[:60]}: expected one of {', '.join(FIELDS)}" for name in document if name not in FIELDS
-    ]
+    problems = [f"{str(name)[:60]}: expected one of {', '.join(FIELDS)}" for name in document if name not in FIELDS]
 
     def choice(name: str, choices: tuple[str, ...], default: str | None) -> Any:  # noqa: ANN401
         value = document.get(name, default)
@@ -119,9 +117,7 @@ def _number(place: str, value: object, least: Decimal, most: Decimal, problems: 
     return number
 
 
-def _spread(
-    name: str, value: object, config: Config, problems: list[str], check: Check
-) -> dict[Key, Decimal]:
+def _spread(name: str, value: object, config: Config, problems: list[str], check: Check) -> dict[Key, Decimal]:
     """Numbers for levels: one for everything, one for each tabulation, or one for each of its levels."""
     found: dict[Key, Decimal] = {}
     for tabulation in config.catalog.tabulations:
@@ -132,9 +128,7 @@ def _spread(
         if isinstance(of, Mapping):
             place = f"{name}, {tabulation.name}"
             problems += [
-                f"{place}: expected levels {', '.join(keys)}, got {str(k)[:40]!r}"
-                for k in of
-                if k not in keys
+                f"{place}: expected levels {', '.join(keys)}, got {str(k)[:40]!r}" for k in of if k not in keys
             ]
             found |= {(tabulation.name, k): check(f"{place}, {k}", of[k], problems) for k in keys if k in of}
         else:
@@ -167,9 +161,7 @@ def _locks(value: object, config: Config, problems: list[str]) -> list[Key]:
 def _unknown(name: str, value: object, config: Config, problems: list[str]) -> None:
     if isinstance(value, Mapping):
         names = [t.name for t in config.catalog.tabulations]
-        problems += [
-            f"{name}: expected {', '.join(names)}, got {str(k)[:40]!r}" for k in value if k not in names
-        ]
+        problems += [f"{name}: expected {', '.join(names)}, got {str(k)[:40]!r}" for k in value if k not in names]
 
 
 def _exists(config: Config, tabulation: str, key: str) -> bool:
@@ -184,9 +176,7 @@ def _parse(path: Path) -> Mapping[str, Any]:
         text = path.read_text(encoding="utf-8")
         if path.suffix.lower() == ".toml":
             return tomllib.loads(text, parse_float=Decimal)
-        document = json.loads(
-            text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=rules.no_repeats
-        )
+        document = json.loads(text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=rules.no_repeats)
     except OSError as error:
         raise ConfigError(f"{path}: can't read the targets: {error.strerror}") from None
     except (ValueError, ArithmeticError, RecursionError) as error:

@@ -88,9 +88,7 @@ class Scenario:
         try:
             entries = {key: _entry(of.get(key[0], {}).get(key[1], {"on": False})) for key in keys}
         except AttributeError:
-            raise ConfigError(
-                "scenario: expected entries for tabulations and levels, got another form"
-            ) from None
+            raise ConfigError("scenario: expected entries for tabulations and levels, got another form") from None
         units = _tables(document, "units")
         states = document.get("states", list(US_STATES))
         if not isinstance(states, list) or not all(isinstance(s, str) for s in states):
@@ -171,9 +169,7 @@ class Scenario:
             if typed.isascii() and typed.isdigit() and len(typed) < 8 and 1 <= int(typed) <= MAX_TAU:
                 thresholds[tabulation.name] = int(typed)
             else:
-                problems[f"tau.{tabulation.name}"] = (
-                    f"expected a whole number from 1 to {MAX_TAU}, got {_shown(typed)}"
-                )
+                problems[f"tau.{tabulation.name}"] = f"expected a whole number from 1 to {MAX_TAU}, got {_shown(typed)}"
         return thresholds
 
     def _delta(self, problems: Problems) -> Decimal:
@@ -217,9 +213,7 @@ def _shown(typed: str) -> str:
 
 
 def _entry(document: Mapping[str, Any]) -> Entry:
-    return Entry(
-        _text(document.get("value", ""), "value"), document.get("on") is True, document.get("locked") is True
-    )
+    return Entry(_text(document.get("value", ""), "value"), document.get("on") is True, document.get("locked") is True)
 
 
 def _text(value: object, place: str, longest: int = MAX_TEXT) -> str:

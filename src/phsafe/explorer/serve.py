@@ -112,9 +112,7 @@ def _opened(link: str) -> Iterator[None]:
     """Open a browser by way of a file that only this user can read: a command line shows the token to everybody."""
     with tempfile.TemporaryDirectory(prefix="phsafe-") as folder:
         page = Path(folder) / "open.html"
-        page.write_text(
-            f'<!doctype html><meta http-equiv="refresh" content="0;url={link}">', encoding="utf-8"
-        )
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={link}">', encoding="utf-8")
         page.chmod(0o600)
         webbrowser.open(page.as_uri())
         yield

@@ -54,9 +54,7 @@ def application(start: Start, token: str, hosts: tuple[str, ...]) -> ASGIApp:
     }
     routes = [Route(f"/api/{name}", _endpoint(call), methods=["POST"]) for name, call in calls.items()]
     routes.append(Route("/api/export/{kind}", _export(start), methods=["POST"]))
-    app = Starlette(
-        routes=[Route("/", page), *routes, Mount("/static", StaticFiles(directory=STATIC), name="static")]
-    )
+    app = Starlette(routes=[Route("/", page), *routes, Mount("/static", StaticFiles(directory=STATIC), name="static")])
     return Guard(app, token, hosts)
 
 

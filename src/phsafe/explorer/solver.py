@@ -137,9 +137,7 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
         raise PHSafeError("total: every level is locked or switched off, so there is nothing to split")
     if room < need:
         taken = "locked levels, floors and targets"
-        raise PHSafeError(
-            f"total: {taken} need {text(Fraction(need, MILLION) + spent)}, which is more than {total:f}"
-        )
+        raise PHSafeError(f"total: {taken} need {text(Fraction(need, MILLION) + spent)}, which is more than {total:f}")
     given = spread(room, items, _power(asked))
     budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
     for key, units in given.items():

@@ -65,9 +65,7 @@ def _row(figures: Figures, name: str) -> str:
             cells.append("<td>–</td>")
     tau = figures.config.tau.get(name)
     share = figures.totals_by_tabulation[name]
-    return (
-        f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
-    )
+    return f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
 
 
 def _person(figures: Figures) -> str:

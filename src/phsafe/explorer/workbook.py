@@ -83,9 +83,7 @@ def workbook(figures: Figures) -> bytes:
     import xlsxwriter  # noqa: PLC0415
 
     file = BytesIO()
-    book = xlsxwriter.Workbook(
-        file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    )
+    book = xlsxwriter.Workbook(file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
     styles = Styles(book)
     _read_me(book, styles)
     parameters = book.add_worksheet(PARAMETERS)
@@ -185,9 +183,7 @@ def _epsilon(book: Workbook, styles: Styles) -> None:
         low, high, left, right, f_left, f_right = (chr(ord("A") + first + i - 1) for i in range(6))
         last = 6 + GOLDEN_STEPS
         sheet.write_string(2, first, loss, styles.head)
-        sheet.write_formula(
-            3, first, f"=IF({loss}>0,MAX(0,{_order(f'(({low}{last}+{high}{last})/2)', loss)}),0)"
-        )
+        sheet.write_formula(3, first, f"=IF({loss}>0,MAX(0,{_order(f'(({low}{last}+{high}{last})/2)', loss)}),0)")
         for i, head in enumerate(("low", "high", "left", "right", "f(left)", "f(right)")):
             sheet.write_string(4, first - 1 + i, head, styles.head)
         for row in range(6, last + 1):

@@ -59,9 +59,7 @@ class Levels:
         sheet.write_string(0, 0, "Budgets and margins of error", styles.title)
         sheet.write_string(1, 0, "Yellow cells are inputs.", styles.text)
         for i, (name, head) in enumerate(COLUMNS.items()):
-            hidden = (
-                {"hidden": True} if name in ("sigma", "middle", "below", "at", "raw", "even", "up") else {}
-            )
+            hidden = {"hidden": True} if name in ("sigma", "middle", "below", "at", "raw", "even", "up") else {}
             sheet.set_column(i, i, WIDTHS.get(name, 11), None, hidden)
             sheet.write_string(FIRST - 2, i, head, styles.head)
         sheet.set_row(FIRST - 2, HEAD_HEIGHT)

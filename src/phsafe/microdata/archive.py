@@ -99,9 +99,7 @@ def _of(path: Path) -> list[CsvFile]:
             f"{path}: expected a zip at most {MAX_RATIO} times smaller than what it holds, got one "
             f"{unpacked // max(size, 1):,} times smaller: it may be made to fill the disk"
         )
-    return [
-        CsvFile(f"{path}, {info.filename}", info.file_size, partial(_member, path, info)) for info in members
-    ]
+    return [CsvFile(f"{path}, {info.filename}", info.file_size, partial(_member, path, info)) for info in members]
 
 
 def _wanted(info: zipfile.ZipInfo) -> bool:

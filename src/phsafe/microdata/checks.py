@@ -50,9 +50,7 @@ def check_files(staged: Sequence[Staged], *, expand: bool) -> None:
         if not file.columns & {"relship", "relp"}
     ]
     if len(ways) > 1:
-        problems.append(
-            "expected files of one year, got some with RELP (to 2018) and some with RELSHIPP (from 2019)"
-        )
+        problems.append("expected files of one year, got some with RELP (to 2018) and some with RELSHIPP (from 2019)")
     if expand:
         problems += [
             f"{file.name}: column {file.kind.columns['weight'][0]} is missing, which --expand needs"
@@ -93,9 +91,7 @@ def check_records(database: duckdb.DuckDBPyConnection, *, with_housing: bool, ex
     """That persons and homes fit each other, and every value is a code."""
     problems = [*_states(database, with_housing)]
     # Files that don't belong together break every rule below too; saying so once is enough.
-    problems = (
-        problems or [*_keys(database, with_housing)] or [*_values(database), *_weights(database, expand)]
-    )
+    problems = problems or [*_keys(database, with_housing)] or [*_values(database), *_weights(database, expand)]
     if problems:
         raise DataError(problems)
 
@@ -123,9 +119,7 @@ def _keys(database: duckdb.DuckDBPyConnection, with_housing: bool) -> Iterator[s
         ("homes", "state, serial", "housing records"),
     ):
         twice = f"(SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1)"  # noqa: S608
-        yield from _say(
-            database, twice, "true", f"{what} that stand more than once: {{}}; was a file named twice?"
-        )
+        yield from _say(database, twice, "true", f"{what} that stand more than once: {{}}; was a file named twice?")
     if with_housing:
         yield from _say(
             database, "people ANTI JOIN homes USING (state, serial)", "true",

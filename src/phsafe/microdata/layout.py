@@ -27,14 +27,9 @@ class Kind:
 
     def pick(self, header: Sequence[str]) -> dict[str, str]:
         """Columns here → columns of a file, or a `DataError` that names every missing one."""
-        found = {
-            here: next((name for name in names if name in header), None)
-            for here, names in self.columns.items()
-        }
+        found = {here: next((name for name in names if name in header), None) for here, names in self.columns.items()}
         missing = [
-            " or ".join(self.columns[here])
-            for here, name in found.items()
-            if not name and here not in self.optional
+            " or ".join(self.columns[here]) for here, name in found.items() if not name and here not in self.optional
         ]
         if missing:
             raise DataError(f"column {', '.join(missing)} is missing from this {self.name} file")

@@ -160,9 +160,7 @@ def _flag(name: str) -> str:
 
 def _lookup(value: str, codes: Mapping[str, object] | Mapping[int, object], *, quoted: bool = True) -> str:
     """`CASE value WHEN … END` by a mapping; anything else is null."""
-    whens = " ".join(
-        f"WHEN {_literal(key)} THEN {_literal(code) if quoted else code}" for key, code in codes.items()
-    )
+    whens = " ".join(f"WHEN {_literal(key)} THEN {_literal(code) if quoted else code}" for key, code in codes.items())
     return f"CASE {value} {whens} END"
 
 

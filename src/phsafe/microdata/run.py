@@ -11,7 +11,6 @@ import duckdb
 import polars as pl
 
 from phsafe.engines import EngineOptions
-from phsafe.engines.duckdb_errors import was_interrupted
 from phsafe.errors import DataError, PHSafeError
 from phsafe.files import check_absent, new_folder
 from phsafe.microdata import checks, mapping
@@ -19,6 +18,7 @@ from phsafe.microdata.archive import csv_files
 from phsafe.microdata.layout import HOUSING, PERSON, UNIT_CODES
 from phsafe.microdata.stage import Staged, stage
 from phsafe.progress import Progress, part, silent
+from phsafe.readers.duckdb_errors import was_interrupted
 from phsafe.schema import LAYOUTS, UNITS
 from phsafe.scratch import temporary_folder
 from phsafe.synthesis import FORMATS, MARK
@@ -110,9 +110,7 @@ def _map(database: duckdb.DuckDBPyConnection, staged: Sequence[Staged]) -> None:
     database.execute(f"CREATE TABLE members AS {mapping.members()}")
     from_members = "relship" not in person_columns or not unit_columns.issuperset(UNIT_CODES)
     query = mapping.homes(unit_columns, with_housing=bool(housing), from_members=from_members)
-    database.execute(
-        f"CREATE TABLE homes AS {query}", [[str(file.path) for file in housing]] if housing else []
-    )
+    database.execute(f"CREATE TABLE homes AS {query}", [[str(file.path) for file in housing]] if housing else [])
 
 
 def _summary(database: duckdb.DuckDBPyConnection) -> pl.DataFrame:
@@ -135,9 +133,7 @@ def _write(
         if format == "csv":
             progress(f"writing {layout.name}", done / len(LAYOUTS))
             homes = _repeated("numbered", expand)
-            _copy(
-                database, _TABLES[layout.name].format(homes=homes, mafid=mafid), folder / f"{layout.name}.csv"
-            )
+            _copy(database, _TABLES[layout.name].format(homes=homes, mafid=mafid), folder / f"{layout.name}.csv")
             continue
         (folder / layout.name).mkdir()
         for place, state in enumerate(states):

@@ -42,8 +42,7 @@ def stage(files: Sequence[CsvFile], folder: Path, progress: Progress) -> list[St
             picked.append((file, kind, names, kind.pick(names)))
         except DataError as error:
             problems += [
-                reason if reason.startswith(file.name) else f"{file.name}: {reason}"
-                for reason in error.reasons
+                reason if reason.startswith(file.name) else f"{file.name}: {reason}" for reason in error.reasons
             ]
     if problems:
         raise DataError(problems)

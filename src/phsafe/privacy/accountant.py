@@ -37,9 +37,7 @@ class Loss:
 
     def __add__(self, other: Loss) -> Loss:
         if self.definition != other.definition:
-            raise ValueError(
-                f"expected losses of one definition, got {self.definition} and {other.definition}"
-            )
+            raise ValueError(f"expected losses of one definition, got {self.definition} and {other.definition}")
         return Loss(self.definition, self.unbounded + other.unbounded, self.bounded + other.bounded)
 
     def epsilon(self, delta: Decimal = DEFAULT_DELTA) -> float:

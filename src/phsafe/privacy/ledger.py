@@ -86,9 +86,7 @@ class Ledger:
         return ledger
 
     @classmethod
-    def open_or_create(
-        cls, path: str | Path, cap: Exact, definition: Definition = "zcdp"
-    ) -> tuple[Ledger, bool]:
+    def open_or_create(cls, path: str | Path, cap: Exact, definition: Definition = "zcdp") -> tuple[Ledger, bool]:
         """The ledger at a path and whether it was made now; processes that start together get the same one.
 
         A key without its ledger is refused: a ledger that was lost must come back, not begin again at 0.
@@ -206,15 +204,11 @@ class Ledger:
         with connection(self.path) as database, transaction(database, "IMMEDIATE"):
             yield database, load_key(self.path)
 
-    def _ready(
-        self, database: sqlite3.Connection, key: bytes, loss: Loss, release_id: str | None
-    ) -> list[Row]:
+    def _ready(self, database: sqlite3.Connection, key: bytes, loss: Loss, release_id: str | None) -> list[Row]:
         """The rows of an untouched ledger that can take the charge; else a `LedgerError`."""
         problems = ledger_chain.problems(database, key)
         if problems:
-            raise LedgerError(
-                f"{self.path}: nothing was charged, the ledger was tampered with: {problems[0]}"
-            )
+            raise LedgerError(f"{self.path}: nothing was charged, the ledger was tampered with: {problems[0]}")
         rows = ledger_chain.rows(database)
         now = statement(rows)
         unit = UNITS[now.definition]
@@ -225,9 +219,7 @@ class Ledger:
                 f"a {NAMES[loss.definition]} release needs a ledger of its own"
             )
         if loss.unbounded > now.left:
-            raise LedgerError(
-                f"nothing was charged: this release needs {text(loss.unbounded)} {unit}, but {left}"
-            )
+            raise LedgerError(f"nothing was charged: this release needs {text(loss.unbounded)} {unit}, but {left}")
         if release_id in {entry.release_id for entry in now.entries}:
             raise LedgerError(f"nothing was charged: the release {release_id} was charged before, and {left}")
         return rows

@@ -57,9 +57,7 @@ def publish(path: Path, fill: Callable[[Path], None]) -> None:
         # While the name is free, what was begun stays: the key beside it is then not a lost ledger's.
         if os.path.lexists(path):
             sweep(path)
-            raise LedgerError(
-                f"{path}: there is a file of this name already; a ledger is never replaced"
-            ) from None
+            raise LedgerError(f"{path}: there is a file of this name already; a ledger is never replaced") from None
         if isinstance(error, LedgerError):
             raise
         raise LedgerError(f"{path}: can't make the file: {error.strerror}") from None
@@ -189,9 +187,7 @@ def _refuse_odd_file(path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise LedgerError(f"{path}: expected a ledger, got something that is not a plain file")
     if status.st_nlink > 1:
-        raise LedgerError(
-            f"{path}: expected a ledger with one name, got a file with another hard link; remove it"
-        )
+        raise LedgerError(f"{path}: expected a ledger with one name, got a file with another hard link; remove it")
 
 
 def _only_name(path: Path, status: os.stat_result) -> os.stat_result:
@@ -213,9 +209,7 @@ def _words(error: sqlite3.Error) -> str:
         "no such": "the ledger is damaged",
         "decode": "the ledger is damaged",
     }
-    return next(
-        (words for part, words in known.items() if part in message), f"can't use the ledger: {message}"
-    )
+    return next((words for part, words in known.items() if part in message), f"can't use the ledger: {message}")
 
 
 def _write(file: Path, text: str) -> None:

@@ -110,9 +110,7 @@ class Session:
         measure = _measure(config.privacy)
         # One person record more or less is distance 1: the paper's unbounded neighbours.
         space = (dp.user_domain("exact counts", lambda _: True), dp.user_distance("person records"))
-        composition = dp.c.make_adaptive_composition(
-            *space, measure, d_in=1, d_mids=[budget for _, _, budget in plan]
-        )
+        composition = dp.c.make_adaptive_composition(*space, measure, d_in=1, d_mids=[budget for _, _, budget in plan])
         #: OpenDP's own total for one record more or less: the config's loss, up to float rounding.
         self.total: float = composition.map(1)
         run = composition(vectors)
@@ -188,9 +186,7 @@ def _calibration(config: Config, measurement: Measurement) -> tuple[float, float
     delta = sensitivity.of(config.tau.get(measurement.tabulation.name), config.sensitivity)
     unbounded, _ = delta.loss(config.privacy, Fraction(measurement.budget))
     if not unbounded > 0:
-        raise ConfigError(
-            f"{measurement.tabulation.name}, {measurement.level.key}: expected a budget above 0"
-        )
+        raise ConfigError(f"{measurement.tabulation.name}, {measurement.level.key}: expected a budget above 0")
     return delta.distance(config.privacy), round_down(unbounded)
 
 
@@ -245,9 +241,7 @@ def _checked(config: Config, counts: Counts) -> dict[tuple[str, str], list[int]]
     for tabulation, level, _ in config.measurements():
         key, size = (tabulation.name, level.key), len(level_rows(config, tabulation, level))
         if key not in counts or counts[key].shape != (size,) or counts[key].dtype.kind != "i":
-            raise MechanismError(
-                f"{key[0]}, {key[1]}: expected {size} whole numbers, one for each row of the grid"
-            )
+            raise MechanismError(f"{key[0]}, {key[1]}: expected {size} whole numbers, one for each row of the grid")
         vectors[key] = counts[key].tolist()
     return vectors
 

@@ -11,9 +11,9 @@ from typing import TypeGuard
 
 import pyarrow as pa
 
-from phsafe.engines import Engine, EngineTable, Location
 from phsafe.errors import DataError
 from phsafe.readers.cef_files import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices
+from phsafe.readers.options import EngineTable, Location, TableReader
 from phsafe.readers.tables import Tables
 from phsafe.schema import FAMILY, GEO, HOUSING_UNIT, LAYOUTS, PERSONS, UNITS, Layout
 
@@ -38,23 +38,19 @@ def is_cef(data: object, reader: str | None) -> TypeGuard[Location]:
     return named
 
 
-def load(files: Files, engine: Engine) -> Tables:
+def load(files: Files, engine: TableReader) -> Tables:
     """Open the tables, or raise a `DataError` with every problem of the files' form."""
     lines = {layout.name: engine.read_lines(files.paths[layout.name]) for layout in LAYOUTS}
-    problems = [
-        problem for layout in LAYOUTS for problem in _line_problems(files, layout, lines[layout.name], engine)
-    ]
+    problems = [problem for layout in LAYOUTS for problem in _line_problems(files, layout, lines[layout.name], engine)]
     if problems:
         raise DataError(problems)
     persons = _sliced(engine, lines["persons"], files.slices["persons"], PERSONS)
     homes = _sliced(engine, lines["units"], files.slices["units"], UNITS)
     units = _with_family(engine, homes, persons)
-    return Tables(
-        {"persons": persons, "units": units, "geo": _located(engine, homes, lines["geo"], files.header)}
-    )
+    return Tables({"persons": persons, "units": units, "geo": _located(engine, homes, lines["geo"], files.header)})
 
 
-def _line_problems(files: Files, layout: Layout, lines: EngineTable, engine: Engine) -> list[str]:
+def _line_problems(files: Files, layout: Layout, lines: EngineTable, engine: TableReader) -> list[str]:
     """Whether every line has the form of its file; which one doesn't, and how, is not said."""
     if layout is GEO:
         fits = f"length(line) - length(replace(line, '{PIPE}', '')) = {len(files.header) - 1}"
@@ -70,7 +66,7 @@ def _line_problems(files: Files, layout: Layout, lines: EngineTable, engine: Eng
     return [f"{', '.join(map(str, files.paths[layout.name]))}: expected {expected}, got others"]
 
 
-def _sliced(engine: Engine, lines: EngineTable, slices: Slices, layout: Layout) -> EngineTable:
+def _sliced(engine: TableReader, lines: EngineTable, slices: Slices, layout: Layout) -> EngineTable:
     """The columns of a layout that are in lines, and the key of the block."""
     columns = {name: _value(name, _slice(*place), layout) for name, place in slices.items() if name != STATE}
     chosen = ", ".join(f"{value} AS {name}" for name, value in columns.items())
@@ -96,7 +92,7 @@ def _value(name: str, text: str, layout: Layout) -> str:
     return f"(CASE WHEN {_is_digits(f'trim({text})')} THEN TRY_CAST(trim({text}) AS INTEGER) END)"
 
 
-def _with_family(engine: Engine, homes: EngineTable, persons: EngineTable) -> EngineTable:
+def _with_family(engine: TableReader, homes: EngineTable, persons: EngineTable) -> EngineTable:
     """Units with NPF: the householder and relatives, if there are at least two."""
     members = ", ".join(f"'{code}'" for code in FAMILY)
     sql = f"""
@@ -106,12 +102,10 @@ def _with_family(engine: Engine, homes: EngineTable, persons: EngineTable) -> En
             SELECT MAFID AS member_key, count(*) AS family FROM {{persons}} AS p
             WHERE RELSHIP IN ({members}) GROUP BY MAFID
         ) AS f ON u.MAFID = f.member_key"""  # noqa: S608  (all names and codes are ours)
-    return engine.query(
-        sql, {"homes": homes, "persons": persons}, _schema((*homes.schema.names, "NPF"), UNITS)
-    )
+    return engine.query(sql, {"homes": homes, "persons": persons}, _schema((*homes.schema.names, "NPF"), UNITS))
 
 
-def _located(engine: Engine, homes: EngineTable, lines: EngineTable, header: tuple[str, ...]) -> EngineTable:
+def _located(engine: TableReader, homes: EngineTable, lines: EngineTable, header: tuple[str, ...]) -> EngineTable:
     """Where each unit is: its block's columns of the layout. A unit whose block is unknown has no row.
 
     The header is a block with a key that no unit has.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from phsafe.engines import Engine, Location
 from phsafe.errors import DataError
+from phsafe.readers.options import Location, TableReader
 from phsafe.schema import GEO, LAYOUTS
 
 #: Column → where it begins in a line, and where the next one does; the first character is 0.
@@ -50,7 +50,7 @@ class Files:
     header: tuple[str, ...]
 
 
-def read_files(data: Location, engine: Engine) -> Files:
+def read_files(data: Location, engine: TableReader) -> Files:
     """Read the TOML file and the first line of every file, or raise a `DataError` with every problem."""
     path = Path(data)
     document = _parse(path)
@@ -59,9 +59,7 @@ def read_files(data: Location, engine: Engine) -> Files:
         for name in document
         if name not in {"slices", *(layout.name for layout in LAYOUTS)}
     ]
-    paths = {
-        layout.name: _named(path, layout.name, document.get(layout.name), problems) for layout in LAYOUTS
-    }
+    paths = {layout.name: _named(path, layout.name, document.get(layout.name), problems) for layout in LAYOUTS}
     slices = _slices(path, document.get("slices", {}), problems)
     first: dict[str, str] = {}
     for name, files in paths.items():
@@ -97,18 +95,14 @@ def _parse(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise DataError(f"{path}: can't read the file: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
-        raise DataError(
-            f"{path}: expected TOML that names files, such as {_EXAMPLE}, got something else"
-        ) from None
+        raise DataError(f"{path}: expected TOML that names files, such as {_EXAMPLE}, got something else") from None
 
 
 def _named(path: Path, name: str, value: object, problems: list[str]) -> tuple[Location, ...]:
     """The files of one table; paths are relative to the TOML file."""
     files = [value] if isinstance(value, str) else value
     if not isinstance(files, list) or not files or not all(isinstance(f, str) and f for f in files):
-        problems.append(
-            f'{path}: expected {name} = "FILE", or a list of files, got something else or nothing'
-        )
+        problems.append(f'{path}: expected {name} = "FILE", or a list of files, got something else or nothing')
         return ()
     if len(set(files)) < len(files):
         problems.append(f"{path}, {name}: expected every file once, got one again")
@@ -117,12 +111,8 @@ def _named(path: Path, name: str, value: object, problems: list[str]) -> tuple[L
 
 def _slices(path: Path, given: object, problems: list[str]) -> dict[str, Slices]:
     """The layout of 2020, or what the TOML file says in its place: of the same width, and whole."""
-    if not isinstance(given, dict) or not all(
-        name in SLICES and isinstance(v, dict) for name, v in given.items()
-    ):
-        problems.append(
-            f"{path}: expected slices of units and persons, such as [slices.units], got something else"
-        )
+    if not isinstance(given, dict) or not all(name in SLICES and isinstance(v, dict) for name, v in given.items()):
+        problems.append(f"{path}: expected slices of units and persons, such as [slices.units], got something else")
         return SLICES
     found: dict[str, Slices] = {}
     for table, columns in SLICES.items():
@@ -133,11 +123,7 @@ def _slices(path: Path, given: object, problems: list[str]) -> dict[str, Slices]
                 problems.append(f"{place}: expected one of {', '.join(columns)}")
                 continue
             width = columns[name][1] - columns[name][0]
-            if (
-                not isinstance(value, list)
-                or len(value) != 2
-                or not all(type(n) is int and n >= 0 for n in value)
-            ):
+            if not isinstance(value, list) or len(value) != 2 or not all(type(n) is int and n >= 0 for n in value):
                 problems.append(f"{place}: expected [BEGIN, END], counted from 0, got something else")
             elif value[1] - value[0] != width:
                 problems.append(f"{place}: expected a slice {width} wide, got {value[1] - value[0]}")
@@ -147,7 +133,7 @@ def _slices(path: Path, given: object, problems: list[str]) -> dict[str, Slices]
     return found
 
 
-def _first_line(file: Location, engine: Engine) -> str:
+def _first_line(file: Location, engine: TableReader) -> str:
     """The first line of a file, without its end."""
     storage = engine.storage
     if storage is None and "://" in str(file):
@@ -167,25 +153,17 @@ def _first_line(file: Location, engine: Engine) -> str:
     return text
 
 
-def _first_problems(
-    file: Location, table: str, line: str, first: str, slices: Mapping[str, Slices]
-) -> list[str]:
+def _first_problems(file: Location, table: str, line: str, first: str, slices: Mapping[str, Slices]) -> list[str]:
     """What is wrong with a file's first line. It may be a record, so it is described and never shown."""
     if table == GEO.name:
         names = line.split(PIPE)
         missing = [name for name in NEEDED if name not in names]
         if missing:
-            return [
-                f"{file}: expected a header with {PIPE} between names; {' and '.join(missing)} is missing"
-            ]
+            return [f"{file}: expected a header with {PIPE} between names; {' and '.join(missing)} is missing"]
         if len(set(names)) < len(names):
             return [f"{file}: expected every column name once, got one again"]
-        return (
-            [] if line == first else [f"{file}: expected the same header as in the first file, got another"]
-        )
+        return [] if line == first else [f"{file}: expected the same header as in the first file, got another"]
     needed = max(end for _, end in slices[table].values())
     if len(line) < needed:
         return [f"{file}: expected lines of {needed} characters at least, got one of {len(line)}"]
-    return (
-        [] if len(line) == len(first) else [f"{file}: expected lines as long as the first file's, got others"]
-    )
+    return [] if len(line) == len(first) else [f"{file}: expected lines as long as the first file's, got others"]

@@ -26,9 +26,7 @@ def column_problems(schema: pa.Schema, layout: Layout) -> list[str]:
     for column in layout.columns:
         if column.name in types and not _fits(types[column.name], column):
             found = NAMES.get(str(types[column.name]), str(types[column.name]))
-            problems.append(
-                f"{layout.name}: expected column {column.name} as {_expected(column)}, got {found}"
-            )
+            problems.append(f"{layout.name}: expected column {column.name} as {_expected(column)}, got {found}")
     return problems
 
 

@@ -8,15 +8,15 @@ import io
 import zlib
 from pathlib import Path
 
-from phsafe.engines import Engine, EngineTable, Location
 from phsafe.errors import DataError
+from phsafe.readers.options import EngineTable, Location, TableReader
 
 GZIP = b"\x1f\x8b"
 #: The longest header that is worth reading; a "line" above it is no CSV.
 MAX_HEADER = 100_000
 
 
-def read(path: Path, engine: Engine) -> EngineTable:
+def read(path: Path, engine: TableReader) -> EngineTable:
     """The table of a CSV file, every column as text."""
     try:
         with path.open("rb") as file:

@@ -7,13 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from phsafe.engines import Engine, EngineTable
 from phsafe.errors import DataError
 from phsafe.readers.columns import plain_type
-from phsafe.schema import KEY
+from phsafe.readers.options import EngineTable, TableReader
 
 
-def read(path: Path, engine: Engine) -> EngineTable:
+def read(path: Path, engine: TableReader) -> EngineTable:
     """The table of a Parquet file or folder, with the files' own types."""
     # Names with . or _ in front are hidden, for every engine: unfinished pieces of whoever wrote the folder.
     found = [file for file in sorted(path.glob("*.parquet")) if file.name[0] not in "._"]
@@ -32,4 +31,4 @@ def read(path: Path, engine: Engine) -> EngineTable:
             problems.append(f"{file}: expected the same columns and types as in {files[0].name}, got others")
     if problems:
         raise DataError(problems)
-    return engine.read_parquet(files, KEY)
+    return engine.read_parquet(files)

@@ -5,21 +5,19 @@ A folder holds persons, units and geo, each as NAME.csv (or NAME.csv.gz), NAME.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from phsafe.engines import Engine, EngineOptions, EngineTable, Location, open_engine
 from phsafe.errors import DataError
 from phsafe.readers import cef, delimited, parquet, remote
 from phsafe.readers.cef_files import read_files
 from phsafe.readers.columns import column_problems, extra_columns
 from phsafe.readers.forms import check_one, forms_of
+from phsafe.readers.options import EngineTable, Location, TableReader
 from phsafe.readers.tables import Tables
 from phsafe.schema import LAYOUTS, Layout
 
@@ -27,41 +25,25 @@ from phsafe.schema import LAYOUTS, Layout
 DataSource = str | Path | Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Source:
-    """A data source whose layout has been looked at, and the engine that reads it."""
-
-    engine: Engine
-    #: The tables, or a `DataError` with what only reading them shows.
-    tables: Callable[[], Tables]
-
-
-@contextmanager
-def open_source(
-    data: DataSource, options: EngineOptions | None = None, reader: str | None = None
-) -> Iterator[Source]:
-    """Open a data source, or raise a `DataError` with every problem that can be seen without counting.
-
-    These are files, columns and types. `reader` is the config's; without one, a source is read as what it looks like.
-    """
-    with open_engine(options) as engine:
-        yield Source(engine, _checked(data, engine, reader))
-
-
-def load(data: DataSource, engine: Engine, reader: str | None = None) -> Tables:
+def load(data: DataSource, engine: TableReader, reader: str | None = None) -> Tables:
     """The tables of a data source, or a `DataError` with every problem of its layout."""
-    return _checked(data, engine, reader)()
+    return prepare(data, engine, reader)()
 
 
-def _checked(data: DataSource, engine: Engine, reader: str | None) -> Callable[[], Tables]:
-    """Look at a source's layout, and return what makes the tables."""
+def prepare(data: DataSource, engine: TableReader, reader: str | None) -> Callable[[], Tables]:
+    """Check what can be seen of a data source without reading it, and return what opens its tables.
+
+    Raises:
+        DataError: Every problem of its files, columns and types.
+
+    """
     if cef.is_cef(data, reader):
         return partial(cef.load, read_files(data, engine), engine)
     tables = _opened(data, engine)
     return lambda: tables
 
 
-def _opened(data: DataSource, engine: Engine) -> Tables:
+def _opened(data: DataSource, engine: TableReader) -> Tables:
     """Every table, or a `DataError` with every problem of their columns."""
     problems: list[str] = []
     tables: dict[str, EngineTable] = {}
@@ -79,7 +61,7 @@ def _opened(data: DataSource, engine: Engine) -> Tables:
     return Tables(tables, {name: number for name, number in extra.items() if number})
 
 
-def _reader(data: DataSource, engine: Engine) -> Callable[[Layout], EngineTable]:
+def _reader(data: DataSource, engine: TableReader) -> Callable[[Layout], EngineTable]:
     """What reads a layout's table from a data source."""
     if isinstance(data, Mapping):
         return lambda layout: _frame(data, layout, engine)
@@ -92,7 +74,7 @@ def _reader(data: DataSource, engine: Engine) -> Callable[[Layout], EngineTable]
     return lambda layout: remote.read(folder, files, layout, engine, storage)
 
 
-def _files(folder: Path, layout: Layout, engine: Engine) -> EngineTable:
+def _files(folder: Path, layout: Layout, engine: TableReader) -> EngineTable:
     """The one form in which a table stands in the folder."""
     form = check_one(folder, layout, [name for name in forms_of(layout) if (folder / name).exists()])
     if form == layout.name or form.endswith(".parquet"):
@@ -100,12 +82,10 @@ def _files(folder: Path, layout: Layout, engine: Engine) -> EngineTable:
     return delimited.read(folder / form, engine)
 
 
-def _frame(frames: Mapping[str, Any], layout: Layout, engine: Engine) -> EngineTable:
+def _frame(frames: Mapping[str, Any], layout: Layout, engine: TableReader) -> EngineTable:
     """A frame of any library that speaks Arrow."""
     if layout.name not in frames:
-        raise DataError(
-            f"expected frames named {', '.join(one.name for one in LAYOUTS)}, got no {layout.name}"
-        )
+        raise DataError(f"expected frames named {', '.join(one.name for one in LAYOUTS)}, got no {layout.name}")
     frame = frames[layout.name]
     if hasattr(frame, "collect") and not isinstance(frame, pa.Table):
         frame = frame.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from phsafe.engines import EngineTable
+from phsafe.readers.options import EngineTable
 
 
 @dataclass(frozen=True)

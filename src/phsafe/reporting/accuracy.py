@@ -95,9 +95,7 @@ def _bar(parts: Sequence[tuple[str, Fraction]], name: str) -> Html:
             )
         )
         left += width
-    return el(
-        "svg", *pieces, viewBox="0 0 1000 10", preserveAspectRatio="none", class_="bar", aria_hidden="true"
-    )
+    return el("svg", *pieces, viewBox="0 0 1000 10", preserveAspectRatio="none", class_="bar", aria_hidden="true")
 
 
 def margins(subject: Subject) -> Html:

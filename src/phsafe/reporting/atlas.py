@@ -82,13 +82,9 @@ def _map(subject: Subject, measures: Sequence[tuple[Table, Line]], states: Rows)
         "One figure, state by state",
         el(
             "p",
-            "The bluer, the more. The bar in each tile is the 90 % interval"
-            if mapped
-            else "Bars are 90 % intervals",
+            "The bluer, the more. The bar in each tile is the 90 % interval" if mapped else "Bars are 90 % intervals",
             ", on one scale for all states; where bars overlap much, the order of states is a matter of chance. ",
-            join(el("span", class_="hatch"), " Hatched: interval wider than the estimate.")
-            if mapped
-            else None,
+            join(el("span", class_="hatch"), " Hatched: interval wider than the estimate.") if mapped else None,
         ),
         el(
             "form",

@@ -48,13 +48,9 @@ class Answers:
         """Refuse answers that the registry would refuse."""
         problems = []
         if self.curator_type and self.curator_type not in CURATOR_TYPES:
-            problems.append(
-                f"curator type: expected one of {', '.join(CURATOR_TYPES)}, got {self.curator_type:.40}"
-            )
+            problems.append(f"curator type: expected one of {', '.join(CURATOR_TYPES)}, got {self.curator_type:.40}")
         if self.publication_date and not _is_date(self.publication_date):
-            problems.append(
-                f"publication date: expected YYYY-MM-DD, got {self.publication_date:.40}; use a real day"
-            )
+            problems.append(f"publication date: expected YYYY-MM-DD, got {self.publication_date:.40}; use a real day")
         if problems:
             raise PHSafeError(problems)
 
@@ -183,9 +179,7 @@ def _loss(costs: Budget) -> dict[str, Any]:
             f"{round_up(Fraction(loss.epsilon(costs.delta)), 4)} unbounded."
         )
     lines.append(f"- Of the unbounded {symbol}, by tabulation:")
-    lines += [
-        f"  - {name}: {amount(part.unbounded)}" for name, part in costs.account.totals("tabulation").items()
-    ]
+    lines += [f"  - {name}: {amount(part.unbounded)}" for name, part in costs.account.totals("tabulation").items()]
     return {
         "privacy_unit": "Person",
         "privacy_unit_details": "Two datasets are adjacent if one person's record in one of them is replaced by "
@@ -216,21 +210,13 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
     made = " and ".join(f"{printable(n, 40)} {printable(v, 40)}" for n, v in list(known.items())[:10])
     tau = ", ".join(
         f"{name} {config.tau[name]}"
-        for name in dict.fromkeys(
-            m.tabulation.name for m in config.measurements() if m.tabulation.counts_persons
-        )
+        for name in dict.fromkeys(m.tabulation.name for m in config.measurements() if m.tabulation.counts_persons)
     )
-    derived = ", ".join(
-        output.name for output, _ in config.outputs() if output not in config.catalog.tabulations
-    )
+    derived = ", ".join(output.name for output, _ in config.outputs() if output not in config.catalog.tabulations)
     return {
         "preprocessing_and_hyperparameter_tuning": "\n".join(
             [
-                *(
-                    [f"- Of each household at most so many people are counted, by tabulation: {tau}."]
-                    if tau
-                    else []
-                ),
+                *([f"- Of each household at most so many people are counted, by tabulation: {tau}."] if tau else []),
                 f"- {TODO}how thresholds and budgets were chosen, and whether confidential data were used for it",
             ]
         ),

@@ -33,12 +33,8 @@ def head(subject: Subject) -> Html:
         (amount(loss.bounded), f"privacy loss {unit}", "one person’s record replaced"),
     ]
     if config.privacy == "zcdp":
-        figures.append(
-            (epsilon(loss, subject, "unbounded"), "ε of the first", f"at δ = {subject.budget.delta:g}")
-        )
-    figures.append(
-        (f"{cells:,}", "finished cells", f"in {plural(len(subject.tables), 'table')}, with intervals")
-    )
+        figures.append((epsilon(loss, subject, "unbounded"), "ε of the first", f"at δ = {subject.budget.delta:g}"))
+    figures.append((f"{cells:,}", "finished cells", f"in {plural(len(subject.tables), 'table')}, with intervals"))
     return el(
         "header",
         el("p", "PHSafe release report", class_="kicker"),
@@ -118,9 +114,7 @@ def published(subject: Subject) -> Html:
 def _span(codes: list[str]) -> str:
     others = [code for code in codes if code != "*"]
     parts = ["everyone"] if "*" in codes else []
-    if len(others) > 2 and [ord(code[0]) for code in others] == [
-        ord(others[0][0]) + i for i in range(len(others))
-    ]:
+    if len(others) > 2 and [ord(code[0]) for code in others] == [ord(others[0][0]) + i for i in range(len(others))]:
         return ", ".join([*parts, f"{others[0]}–{others[-1]}"])
     return ", ".join([*parts, *others])
 

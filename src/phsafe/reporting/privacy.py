@@ -99,12 +99,8 @@ def _thresholds(tau: list[tuple[str, int]]) -> str:
     if not tau:
         return ""
     values = {value for _, value in tau}
-    how = (
-        str(values.pop()) if len(values) == 1 else f"{min(values)} to {max(values)}, depending on the table,"
-    )
-    return (
-        f"Of a very large household at most {how} people are counted, so that no household weighs too much. "
-    )
+    how = str(values.pop()) if len(values) == 1 else f"{min(values)} to {max(values)}, depending on the table,"
+    return f"Of a very large household at most {how} people are counted, so that no household weighs too much. "
 
 
 def _numbers(subject: Subject) -> Html:

@@ -124,9 +124,7 @@ def fitting(role: AnyArray | int, other: AnyArray, u: Words) -> Bytes:
     return _by_role().draw(row, u)
 
 
-def of_child(
-    parent: Bytes, eldest: Bytes, first: AnyArray, large: AnyArray, u: Words, spacing: Words
-) -> Bytes:
+def of_child(parent: Bytes, eldest: Bytes, first: AnyArray, large: AnyArray, u: Words, spacing: Words) -> Bytes:
     """The age of one more child: next above the eldest so far while that fits, else any age that fits."""
     spaced = eldest + _SPACING.draw(large, spacing)
     fits = ~first & (spaced <= SPACED_TO) & (spaced + YOUNGEST_PARENT <= parent)

@@ -94,9 +94,7 @@ def fit(profile: Profile) -> Cells:
         (cells.size, [*(profile[name] for name in SIZES[:7]), large, profile["SIZE_11_UP"]]),
         (cells.kind, [profile[f"HHT_{kind.hht}"] * kind.share / 100 for kind in k.KINDS]),
     ]
-    targets = [
-        (category.astype(np.intp), np.array(shares) / np.cumsum(shares)[-1]) for category, shares in margins
-    ]
+    targets = [(category.astype(np.intp), np.array(shares) / np.cumsum(shares)[-1]) for category, shares in margins]
     weight = cells.odds.copy()
     for _ in range(ROUNDS):
         for category, target in targets:

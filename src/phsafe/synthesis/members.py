@@ -114,9 +114,7 @@ def _fill_others(homes: Households, people: People, age: Bytes, partner: Bytes) 
         who = who[others[who] > place]
 
 
-def _fitted(
-    role: Bytes, by_child: AnyArray, age: Bytes, partner: Bytes, eldest: Bytes, last_age: Bytes
-) -> Bytes:
+def _fitted(role: Bytes, by_child: AnyArray, age: Bytes, partner: Bytes, eldest: Bytes, last_age: Bytes) -> Bytes:
     """The age that a new member's age must fit: the householder's, unless the role says otherwise."""
     fitted = age.copy()
     for rule, other in (

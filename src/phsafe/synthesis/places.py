@@ -37,9 +37,7 @@ REGION_OF_DIVISION = {
 }
 DIVISION_OF_STATE = {state: division for division, states in DIVISIONS.items() for state in states.split()}
 
-BLOCKS = tuple(
-    f"{group}{block:03d}" for group in range(1, GROUPS_PER_TRACT + 1) for block in range(BLOCKS_PER_GROUP)
-)
+BLOCKS = tuple(f"{group}{block:03d}" for group in range(1, GROUPS_PER_TRACT + 1) for block in range(BLOCKS_PER_GROUP))
 BLOCK_GROUPS = tuple(str(group) for group in range(1, GROUPS_PER_TRACT + 1))
 TRACTS = tuple(f"{tract:04d}00" for tract in range(1, TRACTS_PER_COUNTY + 1))
 #: Counties have odd numbers; there are more than any state needs.

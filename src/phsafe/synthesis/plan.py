@@ -72,9 +72,7 @@ def plan(households: int, states: Sequence[str], seed: int) -> list[Chunk]:
             chunks.append(chunk)
             mafid += chunk.units
     if mafid > len(MAFID.codes) + int(MAFID.codes[0]):
-        raise PHSafeError(
-            f"households: {households} need more addresses than there are MAFIDs; ask for fewer"
-        )
+        raise PHSafeError(f"households: {households} need more addresses than there are MAFIDs; ask for fewer")
     return chunks
 
 
@@ -103,8 +101,7 @@ def _chunks(profile: Profile, households: int, seed: int, mafid: int) -> list[Ch
     position = 0
     for number in range(pieces):
         here, empty, others = (
-            total * (number + 1) // pieces - total * number // pieces
-            for total in (households, vacant, quarters)
+            total * (number + 1) // pieces - total * number // pieces for total in (households, vacant, quarters)
         )
         chunk = Chunk(seed, profile.state, number, here, empty, others, position, mafid + position)
         chunks.append(chunk)

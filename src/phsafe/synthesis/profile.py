@@ -66,8 +66,7 @@ def _together(states: Sequence[Profile]) -> Profile:
     total = sum(profile.weight for profile in states)
     # fsum, because it rounds once, whatever the order; `sum` differs between versions of Python.
     shares = {
-        name: math.fsum(profile.weight * profile[name] for profile in states) / total
-        for name in states[0].shares
+        name: math.fsum(profile.weight * profile[name] for profile in states) / total for name in states[0].shares
     }
     population = sum(profile.population for profile in states)
     return Profile("us", population, population * 10**8 // total, shares)
@@ -77,9 +76,7 @@ def _profile(row: Mapping[str, str]) -> Profile:
     ethnicity = ("HH_HISPANIC", "HH_WHITE_NOT_HISPANIC")
     names = ("VACANT_PCT", *SIZES, "SIZE_11_UP", *TENURES, *TYPES, *RACES, *ethnicity)
     size_e4 = int(Decimal(row["PERSONS_PER_HOUSEHOLD"]) * 10**4)
-    return Profile(
-        row["STATE"], int(row["POPULATION_2020"]), size_e4, {name: float(row[name]) for name in names}
-    )
+    return Profile(row["STATE"], int(row["POPULATION_2020"]), size_e4, {name: float(row[name]) for name in names})
 
 
 def _puerto_rico(us: Profile) -> Profile:

@@ -38,9 +38,7 @@ _SIZES = np.array([quarters.sizes + (0,) * (_WIDEST - len(quarters.sizes)) for q
 _TYPE = Table([quarters.odds for quarters in TYPES])
 _SIZE = Table([[*np.ones(len(q.sizes)), *np.zeros(_WIDEST - len(q.sizes))] for q in TYPES])
 #: Average size in hundredths, to know how many units hold the people that there should be.
-MEAN_SIZE_E2 = round(
-    100 * sum(q.odds * sum(q.sizes) / len(q.sizes) for q in TYPES) / sum(q.odds for q in TYPES)
-)
+MEAN_SIZE_E2 = round(100 * sum(q.odds * sum(q.sizes) / len(q.sizes) for q in TYPES) / sum(q.odds for q in TYPES))
 
 
 @cache

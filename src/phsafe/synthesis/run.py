@@ -12,9 +12,7 @@ from phsafe.workers import cores, in_order
 
 #: Marks a folder as safe to show: what may see single records may see these.
 MARK = "PUBLIC"
-MARK_TEXT = (
-    "These records are made up by phsafe synth: nobody is described by them, and anyone may see them.\n"
-)
+MARK_TEXT = "These records are made up by phsafe synth: nobody is described by them, and anyone may see them.\n"
 FORMATS = ("csv", "parquet")
 DEFAULT_SEED = 0
 #: Fewer households than this are made before other processes would have started.

@@ -11,9 +11,7 @@ from typing import Any
 
 #: A value without quotes, or in quotes with quotes doubled. Possessive, so that nothing is ever tried twice.
 _VALUE = r"""(?:[^",\r\n\x00]*+|"[^"\r\n\x00]*+(?:""[^"\r\n\x00]*+)*+")"""
-_READ = (
-    "map('mode', 'FAILFAST', 'sep', ',', 'quote', '\"', 'escape', '\"', 'nullValue', '', 'emptyValue', '')"
-)
+_READ = "map('mode', 'FAILFAST', 'sep', ',', 'quote', '\"', 'escape', '\"', 'nullValue', '', 'emptyValue', '')"
 #: More than a header can have.
 _LONGEST = 200_000
 

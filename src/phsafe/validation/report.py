@@ -8,16 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from phsafe.counting.findings import COLUMN_RULES, NO_KEY, Rule, Severity
-from phsafe.counting.rules import HOUSEHOLD_RULES, HOUSEHOLDER_RULES
+from phsafe.counting.counted import NO_KEY, Rule, Severity
+from phsafe.counting.encode import COLUMN_RULES
+from phsafe.counting.rules import HOUSEHOLD_RULES, UNIT_RULES
 from phsafe.counting.vectorize import Tabulated
+from phsafe.schema import LAYOUTS
 
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
 EXTRA_COLUMNS = "only columns of the layout"
 UNCLASSIFIED = "every record of the universe fits a cell"
 BEYOND = "persons beyond the truncation threshold"
 #: All rules over rows, in the order in which findings are listed.
-RULES = (*COLUMN_RULES, *HOUSEHOLDER_RULES.values(), *(rule.rule for rule in HOUSEHOLD_RULES))
+RULES = (*COLUMN_RULES, *UNIT_RULES, *HOUSEHOLD_RULES)
 #: The most serious findings come first.
 ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
@@ -79,13 +81,13 @@ def report(tabulated: Tabulated, extra: Mapping[str, int], *, allow_unclassified
     counted = tabulated.counted
     findings = [Finding("warning", EXTRA_COLUMNS, table, "", number) for table, number in extra.items()]
     findings += [
-        Finding(rule.severity, rule.name, rule.table, rule.column, counted.findings.counts[rule])
+        Finding(rule.severity, rule.name, rule.table, rule.column, counted.broken[rule])
         for rule in RULES
-        if rule in counted.findings.counts
+        if rule in counted.broken
     ]
     findings += _cell_findings(tabulated, allow_unclassified)
     findings.sort(key=lambda finding: ORDER.index(finding.severity))
-    rows = {**counted.rows, "households": counted.households}
+    rows = {layout.name: counted.rows[layout.name] for layout in LAYOUTS} | {"households": counted.households}
     return Report(tuple(findings), rows, len(tabulated.plan.tabulations))
 
 
@@ -100,7 +102,7 @@ def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[F
 
 def offenders(tabulated: Tabulated) -> Iterator[tuple[Rule, list[int | None]]]:
     """For each broken rule, the keys of offenders that the kernel kept; None for a row without a key."""
-    keys: Mapping[Rule, NDArray[np.int64]] = tabulated.counted.findings.keys
+    keys: Mapping[Rule, NDArray[np.int64]] = tabulated.counted.keys
     for rule in RULES:
         if rule in keys:
             yield rule, [None if key == NO_KEY else key for key in keys[rule].tolist()]

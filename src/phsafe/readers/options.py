@@ -1,15 +1,13 @@
-"""How to open an engine, and what an engine does: it reads tables and hands their rows to the kernel."""
+"""How to open an engine, and what readers need of it: to open tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
-
-from phsafe.counting.kernel import Counted, Kernel
 
 EngineName = Literal["duckdb", "spark"]
 ENGINES: tuple[EngineName, ...] = ("duckdb", "spark")
@@ -55,15 +53,14 @@ class Storage(Protocol):
 
 
 class EngineTable(Protocol):
-    """A table that an engine has opened."""
+    """A table that an engine has opened: its columns have the types of the source."""
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns and their types, as the source has them."""
+    def schema(self) -> pa.Schema: ...  # noqa: D102
 
 
-class Engine(Protocol):
-    """What the rest of the program needs of an engine."""
+class TableReader(Protocol):
+    """What opens tables, for readers of each format: an engine."""
 
     @property
     def storage(self) -> Storage | None:
@@ -75,41 +72,14 @@ class Engine(Protocol):
     def read_lines(self, paths: Sequence[Location]) -> EngineTable:
         """Open text files: their lines in a column `line`, without line ends; empty lines are left out."""
 
-    def read_parquet(self, paths: Sequence[Location], key: str) -> EngineTable:
-        """Open Parquet files with their own types. `key` is the column of the household key."""
+    def read_parquet(self, paths: Sequence[Location]) -> EngineTable:
+        """Open Parquet files with their own types."""
 
     def read_arrow(self, frame: pa.Table) -> EngineTable:
         """Open a frame in memory."""
 
     def query(self, sql: str, tables: Mapping[str, Any], schema: pa.Schema) -> EngineTable:
-        """Open the result of a query, in SQL that every engine understands.
-
-        Args:
-            sql: The query, with ``{name}`` in place of a table.
-            tables: The tables by name.
-            schema: The columns of the result.
-
-        """
+        """Open the result of a query, in SQL that all engines understand, with ``{name}`` in place of a table."""
 
     def fetch(self, table: Any) -> pa.Table:  # noqa: ANN401  (a table that this engine opened)
         """The rows of a small table."""
-
-    def scan(self, tables: Mapping[str, Any], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
-        """Hand every row to the kernel once: all rows of a key in one partition, each partition in key order.
-
-        Args:
-            tables: Persons, units and geo.
-            kernel: What to do with a partition.
-            progress: Told the share of the work that is done.
-
-        Returns:
-            What the kernel counted.
-
-        """
-
-    def close(self) -> None:
-        """Release everything, temporary files included."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...

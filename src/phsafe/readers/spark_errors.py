@@ -36,7 +36,8 @@ _FILES: _Signs = (
 #: Signs of a problem with Python on the executors.
 _PYTHON: _Signs = (
     (("no module named 'numpy'", "no module named 'pyarrow'", "package_not_installed", "unsupported_package_version"),
-     "a Spark executor lacks NumPy or PyArrow; install both for the Python that executors run (PYSPARK_PYTHON names it)"),
+     "a Spark executor lacks NumPy or PyArrow; install both for the Python that executors run "
+     "(PYSPARK_PYTHON names it)"),
     (("python_version_mismatch",),
      "Spark's executors run another version of Python than this program; name one with PYSPARK_PYTHON"),
     (("cannot run program",),

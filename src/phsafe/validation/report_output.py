@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rich.table import Table
 
-from phsafe.counting.findings import Rule
-from phsafe.counting.report import Report
+from phsafe.counting.counted import Rule
 from phsafe.errors import OutputError
+from phsafe.validation.report import Report
 
 STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 

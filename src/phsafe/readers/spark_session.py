@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from phsafe.engines.options import EngineOptions
-from phsafe.engines.spark_errors import quietly, within
 from phsafe.errors import PHSafeError
+from phsafe.readers.options import EngineOptions
+from phsafe.readers.spark_errors import quietly, within
 
 #: Seconds for a port to answer, and for a master or server to take us on after it did.
 ANSWER, START = 10.0, 30.0
@@ -57,9 +57,7 @@ def session_of(options: EngineOptions) -> Iterator[Any]:
         yield running
         return
     if running is not None:
-        raise PHSafeError(
-            "a Spark session runs in this process already; give it as session= or name no master"
-        )
+        raise PHSafeError("a Spark session runs in this process already; give it as session= or name no master")
     with quietly():
         session = _connect(master, options) if master and master.startswith("sc://") else _classic(options)
     try:
@@ -160,9 +158,7 @@ def _classic(options: EngineOptions) -> Any:  # noqa: ANN401
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    settings = dict(options.spark_conf) | (
-        {"spark.master": options.spark_master} if options.spark_master else {}
-    )
+    settings = dict(options.spark_conf) | ({"spark.master": options.spark_master} if options.spark_master else {})
     try:
         _launch(SparkConf(loadDefaults=False).setAll(list(settings.items())))
         given = SparkContext._jvm.SparkConf()
@@ -227,9 +223,7 @@ def _check_master(master: str) -> None:
     problem = None
     for host in master.removeprefix("spark://").split(","):
         try:
-            return _answers(
-                host, 7077, f"can't reach a Spark master at {shown(master)}; is one running there?"
-            )
+            return _answers(host, 7077, f"can't reach a Spark master at {shown(master)}; is one running there?")
         except PHSafeError as error:
             problem = error
     assert problem is not None

@@ -1,0 +1,199 @@
+"""Partitions on this machine: sorted Parquet is cut at its row groups, rows in any other order go through buckets.
+
+Where to cut sorted files is a guess from their statistics, and only a guess: each row group is held against what its
+statistics say while it is read, so that no statistics can hide a row.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from phsafe.counting.counted import Counted
+from phsafe.counting.households import OrderError
+from phsafe.counting.kernel import Kernel
+from phsafe.counting.records import Array, Rows
+from phsafe.errors import PHSafeError
+from phsafe.readers.local import opened_parquet, parquet_in_words
+from phsafe.schema import KEY
+
+T = TypeVar("T")
+#: Rows of all tables in a partition of sorted files, and in a bucket.
+PARTITION_ROWS, BUCKET_ROWS = 1_500_000, 4_000_000
+#: Row groups that two partitions share are read twice; not worth it if that makes so many times as many rows.
+MOST_READ = 1.5
+#: Knuth's multiplicative hash of 32 bits: keys that follow each other go to different buckets.
+MULTIPLIER = 2654435769
+
+
+class KeyRange(NamedTuple):
+    """The keys from `low` up to, but not including, `high`."""
+
+    low: float
+    high: float
+
+
+class RowGroup(NamedTuple):
+    """A row group of a Parquet file, with the smallest and the largest key that its statistics say."""
+
+    low: int
+    high: int
+    rows: int
+    path: Path
+    number: int
+
+    def overlaps(self, keys: KeyRange) -> bool:
+        """Whether a key of the row group may lie in a range."""
+        return keys.low <= self.high and self.low < keys.high
+
+
+def row_groups(files: Sequence[Path]) -> list[RowGroup] | None:
+    """The row groups of a table's files in key order; None if the statistics don't say that there is such an order."""
+    groups = []
+    for path in files:
+        metadata = pq.read_metadata(path)
+        names = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+        for i in range(metadata.num_row_groups):
+            group = metadata.row_group(i)
+            keys = group.column(names.index(KEY)).statistics
+            if keys is None or not keys.has_min_max or not isinstance(keys.min, int):
+                return None
+            groups.append(RowGroup(keys.min, keys.max, group.num_rows, path, i))
+    groups.sort()
+    return groups if all(one.high <= other.low for one, other in pairwise(groups)) else None
+
+
+def cut(tables: Sequence[Sequence[RowGroup]]) -> list[KeyRange] | None:
+    """Ranges of keys with about `PARTITION_ROWS` rows; None if it is not worth cutting. Every key is in one range."""
+    groups = [group for table in tables for group in table]
+    total = sum(group.rows for group in groups)
+
+    def rows_read(ranges: list[KeyRange]) -> int:
+        return sum(group.rows for keys in ranges for group in groups if group.overlaps(keys))
+
+    ranges = min((_ranges(table, max(1, total)) for table in tables), key=rows_read)
+    return ranges if len(ranges) > 1 and rows_read(ranges) <= MOST_READ * total else None
+
+
+def _ranges(groups: Sequence[RowGroup], total: int) -> list[KeyRange]:
+    """Ranges that begin where row groups of one table begin."""
+    wanted = sum(group.rows for group in groups) * PARTITION_ROWS / total
+    cuts, rows = [-math.inf], 0
+    for group in groups:
+        if rows >= wanted and group.low > cuts[-1]:
+            cuts.append(group.low)
+            rows = 0
+        rows += group.rows
+    return [KeyRange(low, high) for low, high in pairwise([*cuts, math.inf])]
+
+
+@dataclass(frozen=True)
+class SortedPartition:
+    """Counts the rows of a range of keys in sorted files. An `OrderError` says that they are not sorted."""
+
+    kernel: Kernel
+    tables: Mapping[str, Sequence[RowGroup]]
+
+    def __call__(self, keys: KeyRange) -> Counted:
+        """Read and count."""
+        counted = self.kernel.nothing()
+        rows = {name: self.kernel.encode(name, self._read(name, keys), counted) for name in self.tables}
+        return self.kernel.count(rows, counted)
+
+    def _read(self, name: str, keys: KeyRange) -> Iterator[pa.RecordBatch]:
+        for group in self.tables[name]:
+            if not group.overlaps(keys):
+                continue
+            file = opened_parquet(group.path)
+            columns = [column for column in file.schema_arrow.names if column in self.kernel.encoders[name].layout]
+            read = partial(file.read_row_group, group.number, columns, use_threads=False)
+            table = parquet_in_words([group.path], read)
+            last = group.low
+            for batch in table.to_batches():
+                found = batch.column(KEY)
+                numbers = found.fill_null(group.low - 1).to_numpy()
+                if len(numbers) == 0:
+                    continue
+                in_order = bool((numbers[1:] >= numbers[:-1]).all())
+                if numbers[0] < last or numbers[-1] > group.high or not in_order:
+                    raise OrderError("expected keys in order, and between those that the statistics say")
+                last = int(numbers[-1])
+                start, end = np.searchsorted(numbers, keys)
+                yield batch.slice(start, end - start)
+
+
+def bucket_of(keys: Array, buckets: int) -> Array:
+    """The bucket of each key."""
+    hashed = keys.astype(np.uint32) * np.uint32(MULTIPLIER)
+    return (hashed.astype(np.uint64) * np.uint64(buckets) >> np.uint64(32)).astype(np.uint16)
+
+
+class Block(NamedTuple):
+    """Rows in a file, bucket after bucket: where they begin, and where each bucket begins among them."""
+
+    offset: int
+    starts: Array
+    raw: pa.StringArray | None
+
+
+class Buckets:
+    """Rows of one table in a temporary file, spread over buckets by a hash of their key."""
+
+    def __init__(self, path: Path, number: int, record: np.dtype[Any]) -> None:
+        self._path, self._number, self._blocks = path, number, list[Block]()
+        self._row = np.dtype([("key", np.int32), ("record", record)])
+
+    def add(self, rows: Rows) -> None:
+        """Append rows to the file, sorted by bucket."""
+        bucket = bucket_of(rows.key, self._number)
+        rows = rows.take(np.argsort(bucket, kind="stable"))
+        packed = np.empty(len(rows), self._row)
+        packed["key"], packed["record"] = rows.key, rows.record
+        starts = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=self._number))])
+        try:
+            with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                self._blocks.append(Block(file.tell(), starts, rows.raw))
+                file.write(packed.tobytes())
+        except OSError as error:
+            folder, why = self._path.parent.parent, error.strerror
+            raise PHSafeError(f"no room is left in {folder}; name another temp folder ({why})") from None
+
+    def partition(self, bucket: int) -> Rows:
+        """The rows of a bucket in key order. An `OrderError` says that one of them does not belong there."""
+        rows = Rows.concat([*self._read(bucket)], self._row["record"]).in_key_order()
+        if bool((bucket_of(rows.key, self._number) != bucket).any()):
+            raise OrderError("expected every key in the bucket that it belongs to")
+        return rows
+
+    def _read(self, bucket: int) -> Iterator[Rows]:
+        size = self._row.itemsize
+        with self._path.open("rb") as file:
+            for block in self._blocks:
+                start, end = map(int, block.starts[bucket : bucket + 2])
+                packed = np.frombuffer(
+                    os.pread(file.fileno(), (end - start) * size, block.offset + start * size), self._row
+                )
+                yield Rows(packed["key"], packed["record"], block.raw and block.raw.slice(start, end - start))
+
+
+@dataclass(frozen=True)
+class BucketPartition:
+    """Counts the rows of a bucket."""
+
+    kernel: Kernel
+    tables: Mapping[str, Buckets]
+
+    def __call__(self, bucket: int) -> Counted:
+        """Read, sort and count."""
+        rows = {name: buckets.partition(bucket) for name, buckets in self.tables.items()}
+        return self.kernel.count(rows, self.kernel.nothing())

@@ -1,0 +1,1 @@
+"""What validation says. The rules themselves are a step of the kernel: `phsafe.counting.rules`."""
