@@ -76,6 +76,25 @@ def test_rows_out_of_key_order_are_refused(kernel, rows, monkeypatch, table, bat
         counted(kernel, rows | {table: rows[table].take(order)})
 
 
+def test_rows_out_of_key_order_from_batch_to_batch_are_refused(kernel, rows, monkeypatch):
+    monkeypatch.setattr(module, "BATCH_ROWS", 1000)
+    persons = rows["persons"]
+    swapped = persons.take(np.concatenate([np.arange(1000, len(persons)), np.arange(1000)]))
+    with pytest.raises(OrderError):
+        counted(
+            kernel, rows | {"persons": swapped, "units": rows["units"].between(0, 0), "geo": rows["geo"].between(0, 0)}
+        )
+
+
+def test_findings_add_up_without_keys_of_offenders(plan, rows):
+    kernel = plan.kernel()
+    alone = rows | {"geo": rows["geo"].between(0, 0)}
+    total = counted(kernel, alone)
+    total += counted(kernel, alone)
+    assert not total.keys
+    assert total.broken == {rule: 2 * number for rule, number in counted(kernel, alone).broken.items()}
+
+
 def test_a_partition_may_be_empty_or_lack_a_table(kernel, rows):
     nothing = {name: table.between(0, 0) for name, table in rows.items()}
     assert counted(kernel, nothing).households == 0

@@ -148,7 +148,7 @@ def _integers(values: pa.Array) -> pa.Array:
         return values
     low, high = pc.min_max(values).as_py().values()
     if low is not None and (low < SMALLEST or high > LARGEST):
-        fits = pc.less_equal(values, LARGEST)
+        fits = pc.less_equal(values, pa.scalar(LARGEST, values.type))
         if pa.types.is_signed_integer(values.type):
             fits = pc.and_(fits, pc.greater_equal(values, SMALLEST))
         values = pc.if_else(fits, values, pa.scalar(None, values.type))

@@ -1,0 +1,100 @@
+"""Values of any type become the same codes; what is missing and what is outside are told apart."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from phsafe.counting.counted import NO_KEY, Counted
+from phsafe.counting.encode import MISSING, SEPARATOR, TableEncoder, missing, outside
+from phsafe.counting.records import RecordFormat
+from phsafe.schema import GEO, PERSONS
+
+FORMAT = RecordFormat.of(PERSONS, ("QAGE", "RTYPE", "CENHISP", "CENRACE", "RELSHIP"))
+GOOD = {"RTYPE": 3, "MAFID": 100_000_001, "QAGE": 30, "CENHISP": 1, "CENRACE": "07", "RELSHIP": "20"}
+
+
+def encoded(column, values, kind, *, layout=PERSONS, record_format=FORMAT, good=GOOD):
+    """Records and findings of rows that differ in one column."""
+    columns = {name: pa.array([value] * len(values)) for name, value in good.items()}
+    columns[column] = pa.array(values, kind)
+    counted = Counted({}, 0, examples=9)
+    encoder = TableEncoder(layout, record_format, keep_raw=layout is PERSONS)
+    return encoder.encode(pa.RecordBatch.from_pydict(columns), counted), counted
+
+
+AGES = [0, 115, 116, -1, None]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.dictionary(pa.int8(), pa.int64())],
+    ids=str,
+)
+def test_a_number_has_one_code_whatever_its_type(kind):
+    rows, counted = encoded("QAGE", AGES, kind)
+    assert FORMAT["QAGE"].codes(rows.record).tolist() == [1, 116, 0, 0, 0]
+    assert counted.broken == {outside(PERSONS, PERSONS["QAGE"]): 2, missing(PERSONS, PERSONS["QAGE"]): 1}
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str)
+def test_an_unsigned_number_too(kind):
+    rows, _ = encoded("QAGE", [0, 115, 116, 255], kind)
+    assert FORMAT["QAGE"].codes(rows.record).tolist() == [1, 116, 0, 0]
+
+
+@pytest.mark.parametrize(("kind", "number"), [(pa.int64(), 2**40), (pa.int64(), -(2**40)), (pa.uint64(), 2**63 + 1)])
+def test_a_number_that_32_bits_cannot_hold_is_none(kind, number):
+    rows, counted = encoded("QAGE", [30, number], kind)
+    assert FORMAT["QAGE"].codes(rows.record).tolist() == [31, 0]
+    assert counted.broken == {missing(PERSONS, PERSONS["QAGE"]): 1}
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+def test_a_text_has_one_code_whatever_its_type(kind):
+    rows, counted = encoded("CENRACE", ["01", "63", "64", "1", "", None], kind)
+    assert FORMAT["CENRACE"].codes(rows.record).tolist() == [1, 63, 0, 0, 0, 0]
+    assert counted.broken == {outside(PERSONS, PERSONS["CENRACE"]): 3, missing(PERSONS, PERSONS["CENRACE"]): 1}
+
+
+@pytest.mark.parametrize("text", ["01", "+1", "-1", " 1", "1 ", "1.0", "1e0", "", "1\n", "١", "1234567890"])
+def test_a_number_in_text_is_written_in_one_way(text):
+    for column in ("MAFID", "QAGE"):
+        _, counted = encoded(column, ["100000001" if column == "MAFID" else "5", text], pa.string())
+        assert counted.broken == {missing(PERSONS, PERSONS[column]): 1}
+
+
+def test_numbers_in_text_are_read():
+    rows, counted = encoded("MAFID", ["100000001", "899999999", "5", None], pa.string())
+    assert rows.key.tolist() == [100_000_001, 899_999_999, 5]
+    assert rows.key.dtype == np.int32
+    assert counted.broken == {outside(PERSONS, PERSONS["MAFID"]): 1, missing(PERSONS, PERSONS["MAFID"]): 1}
+    assert counted.keys[missing(PERSONS, PERSONS["MAFID"])].tolist() == [NO_KEY]
+    assert counted.rows == {"persons": 4}
+
+
+def test_only_records_with_an_unknown_code_keep_their_values():
+    rows, _ = encoded("QAGE", [30, 116, None], pa.int64())
+    texts = [[str(GOOD["RTYPE"]), age, "1", "07", "20"] for age in ("116", MISSING)]
+    assert rows.raw.to_pylist() == [None, *map(SEPARATOR.join, texts)]
+    assert encoded("QAGE", [30, 31], pa.int64())[0].raw is None
+
+
+def test_columns_without_a_place_in_the_record_are_checked():
+    record_format = RecordFormat.of(GEO, ("TABBLKST", "RTYPE"))
+    good = {"RTYPE": 2, "MAFID": 100_000_001, "TABBLKST": "44"}
+    rows, counted = encoded(
+        "TABBLKCOU", ["001", "1", "abc", None], pa.string(), layout=GEO, record_format=record_format, good=good
+    )
+    assert set(rows.record.tolist()) == {rows.record[0]}
+    assert counted.broken == {outside(GEO, GEO["TABBLKCOU"]): 2, missing(GEO, GEO["TABBLKCOU"]): 1}
+
+
+def test_digits_are_their_own_code():
+    record_format = RecordFormat.of(GEO, ("TABBLKST", "TABBLKCOU", "RTYPE"))
+    good = {"RTYPE": 2, "MAFID": 100_000_001, "TABBLKST": "44"}
+    rows, _ = encoded(
+        "TABBLKCOU", ["000", "999", "9999", "００1"], pa.string(), layout=GEO, record_format=record_format, good=good
+    )
+    assert record_format["TABBLKCOU"].codes(rows.record).tolist() == [1, 1000, 0, 0]
