@@ -1,9 +1,10 @@
-"""What a run on Spark moves and costs: shuffle bytes, processor seconds and spill, from Spark's own event log.
+"""What a run on Spark moves and costs: jobs, shuffle bytes, processor seconds and spill, from Spark's own event log.
 
     python benchmarks/spark.py WORK --households 200000 1000000
 
 Makes the households in the folder WORK if they aren't there, tabulates them on Spark and on DuckDB, and compares the
-files byte for byte. Figures for each household are what sizes a cluster; see docs/spark.md.
+files byte for byte. Then times `bare_spark.py` on the same tables: the least that any program on Spark
+can do with them. Figures for each household are what sizes a cluster; see docs/spark.md.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
+
+import polars as pl
 
 from phsafe.synthesis import synth
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "examples" / "us.json"
+BARE = Path(__file__).with_name("bare_spark.py")
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -33,6 +38,11 @@ SETTINGS = {
     "spark.eventLog.rolling.enabled": "false",
 }
 
+#: What is summed over all tasks.
+SUMS = (
+    "shuffle bytes", "shuffle records", "spilled bytes", "task milliseconds", "processor milliseconds",
+)  # fmt: skip
+
 
 def main() -> None:
     """Measure each size."""
@@ -40,56 +50,80 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--households", type=int, nargs="+", default=[200_000])
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--validate", action="store_true", help="validate first, as a release does")
+    parser.add_argument("--shuffled", action="store_true", help="rows in random order, the worst case")
+    parser.add_argument("--times", type=int, default=3, help="how often to run everything")
     arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
     for number in arguments.households:
-        print(
-            json.dumps(measure(arguments.work, number, arguments.master, arguments.validate), indent=1),
-            flush=True,
-        )
+        data = made(arguments.work, number, shuffled=arguments.shuffled)
+        print(json.dumps(measure(data, number, arguments.master, arguments.times), indent=1), flush=True)
 
 
-def measure(work: Path, households: int, master: str, validate: bool) -> dict[str, object]:
-    """The figures of one size."""
-    data, log = work / f"data-{households}", work / f"log-{households}"
-    work.mkdir(parents=True, exist_ok=True)
+def made(work: Path, households: int, *, shuffled: bool) -> Path:
+    """A folder of households, as they are made or with the rows of each table in random order."""
+    data, mixed = work / f"data-{households}", work / f"data-{households}-shuffled"
     if not data.exists():
         synth(data, households)
-    out = {engine: work / f"out-{engine}-{households}" for engine in ("spark", "duckdb")}
-    for folder in (*out.values(), log):
-        shutil.rmtree(folder, ignore_errors=True)
-    log.mkdir(parents=True)
+    if not shuffled:
+        return data
+    for name in ("persons", "units", "geo") if not mixed.exists() else ():
+        (mixed / name).mkdir(parents=True)
+        rows = pl.read_parquet(data / name / "*.parquet").sample(fraction=1.0, shuffle=True, seed=1)
+        for i, part in enumerate(rows.iter_slices(500_000)):
+            part.write_parquet(mixed / name / f"{i}.parquet")
+    return mixed
+
+
+def measure(data: Path, households: int, master: str, times: int) -> dict[str, object]:
+    """The figures of one folder: medians of some runs, Spark and the bare script by turns."""
+    log = data.with_name(f"log-{data.name}")
+    out = {engine: data.with_name(f"out-{engine}-{data.name}") for engine in ("spark", "duckdb")}
     settings = SETTINGS | {"spark.eventLog.dir": log.absolute().as_uri(), "spark.master": master}
-    words = [word for key, value in settings.items() for word in ("--spark-conf", f"{key}={value}")]
-    skip = () if validate else ("--skip-validation",)
-    spark = run("tabulate", CONFIG, data, out["spark"], "--engine", "spark", *skip, *words)
-    duckdb = run("tabulate", CONFIG, data, out["duckdb"], *skip)
+    pairs = [f"{key}={value}" for key, value in settings.items()]
+    words = [word for pair in pairs for word in ("--spark-conf", pair)]
+    seconds: dict[str, list[float]] = {"Spark": [], "a bare script": [], "DuckDB": []}
+    for _ in range(times):
+        for folder in (*out.values(), log):
+            shutil.rmtree(folder, ignore_errors=True)
+        log.mkdir(parents=True)
+        seconds["Spark"].append(phsafe("tabulate", CONFIG, data, out["spark"], "--engine", "spark", *words))
+        totals = metrics(log)
+        seconds["a bare script"].append(timed(BARE, data, *pairs))
+        seconds["DuckDB"].append(phsafe("tabulate", CONFIG, data, out["duckdb"]))
     files = sorted(str(path.relative_to(out["duckdb"])) for path in out["duckdb"].rglob("*.csv"))
     _, different, missing = filecmp.cmpfiles(*out.values(), files, shallow=False)
-    totals = metrics(log)
+    ratios = [one / other for one, other in zip(seconds["Spark"], seconds["a bare script"], strict=True)]
     return {
         "households": households, "same bytes": not different and not missing, "files": len(files),
         "input bytes": sum(path.stat().st_size for path in data.rglob("*.parquet")),
-        "seconds on Spark": round(spark, 1), "seconds on DuckDB": round(duckdb, 1), **totals,
-        "for each household": {name: round(number / households, 4) for name, number in totals.items()},
+        **{f"seconds of {name}": round(median(found), 1) for name, found in seconds.items()},
+        "ratio to the bare script": round(median(ratios), 2), "all ratios": [round(ratio, 2) for ratio in ratios],
+        **totals, "for each household": {name: round(totals[name] / households, 4) for name in SUMS},
     }  # fmt: skip
 
 
-def run(*words: object) -> float:
-    """Run a command; its seconds."""
+def phsafe(*words: object) -> float:
+    """Run a command of PHSafe; its seconds."""
+    return timed("-m", "phsafe", *words)
+
+
+def timed(*words: object) -> float:
+    """Run a Python program; its seconds."""
     began = time.monotonic()
-    subprocess.run([sys.executable, "-m", "phsafe", *map(str, words)], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([sys.executable, *map(str, words)], check=True, stderr=subprocess.DEVNULL)
     return time.monotonic() - began
 
 
 def metrics(log: Path) -> dict[str, float]:
-    """Sums over all tasks of an application's event log."""
-    totals: Counter[str] = Counter()
+    """Jobs and bytes of an application's event log, and sums over all its tasks."""
+    totals: Counter[str] = Counter(dict.fromkeys(("jobs", "event log bytes", *SUMS), 0))
     largest = 0
     for file in log.iterdir():
+        totals["event log bytes"] += file.stat().st_size
         with file.open(encoding="utf-8") as lines:
             for line in lines:
                 event = json.loads(line)
+                totals["jobs"] += event["Event"] == "SparkListenerJobStart"
                 task = event.get("Task Metrics")
                 if event["Event"] != "SparkListenerTaskEnd" or not task:
                     continue

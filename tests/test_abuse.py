@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from phsafe import scratch
-from phsafe.engines import DuckDB
+from phsafe import exact_counts as output
+from phsafe.engines import buckets, local_scan
 from phsafe.privacy.ledger import Ledger
 
 NAMES = {
@@ -189,6 +190,18 @@ def test_a_million_digits_in_a_record(phsafe_command, config, small, tmp_path):
     assert Ledger.open(tmp_path / "l").entries() == ()
 
 
+@pytest.mark.xfail(strict=True, reason="a fault of phsafe.counting.truncate; this goes when the fault goes")
+def test_letters_of_control_in_a_record(phsafe_command, config, small, tmp_path):
+    """One of them stands between the values of a record that nobody knows, when large households are ordered."""
+    data = tmp_path / "data"
+    shutil.copytree(small, data)
+    unit = (data / "units.csv").read_text().splitlines()[1].split(",")[1]
+    with (data / "persons.csv").open("a") as stream:
+        stream.write("".join(f"3,{unit},5,1,01,2{letter}5\n" for letter in "\x1f\x00\x01\x02\x7f" * 10))
+    outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l")
+    in_words(outcome, "validation")
+
+
 # --- what the umask may not open ----------------------------------------------------------------------------------
 
 
@@ -199,17 +212,24 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
     data.mkdir()
     for name, frame in small_frames.items():
         (pl.concat([frame, frame.head(1)]) if name == "units" else frame).write_csv(data / f"{name}.csv")
-    really = DuckDB.fetch
+    places = ["phsafe-temp-*", "phsafe-temp-*/persons-*", ".counts.*"]
 
-    def fetch(self, expression):
-        seen.extend(modes(self._folder.parent, "phsafe-temp-*"))
-        seen.extend(modes(tmp_path, ".counts.*"))
-        return really(self, expression)
+    def mode_of(path):
+        return stat.S_IMODE(path.stat().st_mode)
 
-    def modes(folder, pattern):
-        return [(path.name, stat.S_IMODE(path.stat().st_mode)) for path in folder.glob(pattern)]
+    def spy(module, name):
+        really = getattr(module, name)
 
-    monkeypatch.setattr(DuckDB, "fetch", fetch)
+        def look(*words):
+            seen.extend((place, mode_of(path)) for place in places for path in tmp_path.glob(place))
+            return really(*words)
+
+        monkeypatch.setattr(module, name, look)
+
+    # At these moments there are records in temporary files, and counts in a folder without its name.
+    spy(local_scan, "read_bucket")
+    spy(output, "write_table")
+    monkeypatch.setattr(buckets, "BUCKET_ROWS", 100)
     before = os.umask(0)
     try:
         words = ["--skip-validation", "--temp-dir", tmp_path]
@@ -219,10 +239,10 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
     finally:
         os.umask(before)
     assert released.code == counted.code == 0
-    assert seen and {mode for _, mode in seen} == {0o700}
+    assert set(seen) == {("phsafe-temp-*", 0o700), ("phsafe-temp-*/persons-*", 0o600), (".counts.*", 0o700)}
     confidential = [tmp_path / name for name in ("l", "l.key", "keys.csv", "counts")]
     for path in [*confidential, *(tmp_path / "counts").rglob("*")]:
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+        assert mode_of(path) == (0o700 if path.is_dir() else 0o600), path
 
 
 # --- formulas -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ import pytest
 
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
+from phsafe.readers import local as local_engine
+from phsafe.readers.duckdb_errors import in_words
 
 MARKER = "S3CRET"
 GOOD = "".join(f"{i},x{i}\n" for i in range(3000)).encode()
@@ -26,8 +28,9 @@ def engine():
 
 
 def read(engine, path, header=("A", "B"), gzip=False):
-    table = engine.read_csv([path], list(header), gzip=gzip)
-    return engine.fetch(table.aggregate(n=table.count(), a=table.A.count(), b=table.B.nunique())).to_pylist()[0]
+    """How many rows there are, how many have a value of A, and how many different ones of B there are."""
+    rows = pl.DataFrame(engine.fetch(engine.read_csv(path, list(header), gzip=gzip)))
+    return rows.height, rows["A"].count(), rows["B"].drop_nulls().n_unique()
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,47 @@ def test_bad_lines_are_placed_and_never_shown(engine, tmp_path, record, line):
     assert caught.value.__cause__ is None
 
 
+def test_a_bad_line_behind_many_good_ones_is_never_shown_either(engine, tmp_path, monkeypatch):
+    """Rows come in batches, through Arrow, which has errors of its own with DuckDB's text in them."""
+    monkeypatch.setattr(local_engine, "TASK_ROWS", 1000)
+    path = tmp_path / "persons.csv"
+    path.write_bytes(b"A,B\n" + GOOD * 100 + f"{MARKER}\n".encode() + GOOD)
+    batches = engine.read_csv(path, ["A", "B"], gzip=False).batches()
+    assert 0 < next(batches).num_rows < 300_000
+    with pytest.raises(DataError) as caught:
+        list(batches)
+    assert str(caught.value).startswith(f"{path}, line 300002: expected CSV in UTF-8")
+    assert MARKER not in str(caught.value)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("kind", [duckdb.Error, OSError, pa.ArrowInvalid])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "Out of Memory Error: could not allocate block",
+            "raise the memory limit or name another temp folder",
+        ),
+        ("IO Error: Could not write file: No space left on device", "no room is left in /place"),
+        (
+            f"Invalid Input Error: CSV Error on Line: 7\nOriginal Line: {MARKER}\n  file = /a.csv",
+            "/a.csv, line 7: ",
+        ),
+        (f"Invalid Input Error: Invalid unicode in CSV: {MARKER}", "a CSV file: expected CSV in UTF-8"),
+        (
+            f"Conversion Error: {MARKER}: No space left on device, Out of Memory Error",
+            "the input files: can't be ",
+        ),
+        (f"{MARKER}: Out of Memory Error: x", "the input files: can't be read or counted"),
+    ],
+)
+def test_errors_in_words(kind, text, words):
+    said = str(in_words(kind(text), Path("/place/temp"), ["/a.csv", "/b.csv"]))
+    assert words in said
+    assert MARKER not in said
+
+
 def test_the_right_one_of_several_files_is_named(engine, tmp_path):
     for name in ("a.csv", "b.csv", "b.csv.gz"):
         (tmp_path / name).write_bytes(b"A,B\n" + GOOD)
@@ -85,7 +129,7 @@ def test_the_right_one_of_several_files_is_named(engine, tmp_path):
 def test_csv(engine, tmp_path, content, found):
     path = tmp_path / "x.csv"
     path.write_bytes((b"A,B\r\n" if b"\r\n" in content else b"A,B\r" if b"\r" in content else b"A,B\n") + content)
-    assert tuple(read(engine, path).values()) == found
+    assert read(engine, path) == found
 
 
 @pytest.mark.parametrize("name", ["persons.csv.gz", "workspace.csv.gz"])
@@ -106,7 +150,7 @@ def test_damaged_parquet(engine, tmp_path):
     content[100:-5000:7] = b"U" * len(content[100:-5000:7])
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        engine.fetch(engine.read_parquet([path], "MAFID"))
+        engine.fetch(engine.read_parquet([path]))
     assert str(caught.value) == f"{path}: can't be read or counted ({caught.value.args[0].rsplit('(', 1)[1]}"
     assert MARKER not in str(caught.value)
 
@@ -124,8 +168,13 @@ def test_paths_are_taken_letter_by_letter(engine, tmp_path, name):
         (folder / "p.csv").write_text(f"A,B\n3,{value}\n")
         pl.DataFrame({"A": ["3"], "B": [value]}).write_parquet(folder / "p.parquet")
     right = [{"A": "3", "B": "right"}]
-    assert engine.fetch(engine.read_csv([tmp_path / name / "p.csv"], ["A", "B"], gzip=False)).to_pylist() == right
-    assert engine.fetch(engine.read_parquet([tmp_path / name / "p.parquet"], "MAFID")).to_pylist() == right
+    csv = engine.read_csv(tmp_path / name / "p.csv", ["A", "B"], gzip=False)
+    assert engine.fetch(csv).to_pylist() == right
+    again = engine.query("SELECT A, B FROM {t} AS t", {"t": csv}, csv.schema)
+    assert engine.fetch(again).to_pylist() == right
+    lines = engine.fetch(engine.read_lines([tmp_path / name / "p.csv"]))
+    assert lines["line"].to_pylist() == ["A,B", "3,right"]
+    assert engine.fetch(engine.read_parquet([tmp_path / name / "p.parquet"])).to_pylist() == right
 
 
 def test_a_path_that_can_t_be_taken_letter_by_letter_is_refused(engine, tmp_path):
@@ -140,23 +189,27 @@ def test_a_path_that_can_t_be_taken_letter_by_letter_is_refused(engine, tmp_path
 def test_parquet_files_are_joined_by_column_names(engine, tmp_path):
     pl.DataFrame({"A": ["1"], "B": ["x"]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame({"B": ["y"], "A": ["2"]}).write_parquet(tmp_path / "2.parquet")
-    table = engine.fetch(engine.read_parquet([tmp_path / "1.parquet", tmp_path / "2.parquet"], "MAFID"))
+    table = engine.fetch(engine.read_parquet([tmp_path / "1.parquet", tmp_path / "2.parquet"]))
     assert sorted(table.to_pylist(), key=str) == [{"A": "1", "B": "x"}, {"A": "2", "B": "y"}]
 
 
-def test_materialized_tables_are_computed_once_and_go_away(engine):
-    table = engine.read_arrow(pa.table({"A": [1, 2, 2]}))
-    with engine.materialized(table.group_by("A").agg(n=table.count())) as kept:
-        assert sorted(engine.fetch(kept).to_pydict()["n"]) == [1, 2]
-        name = kept.get_name()
-    with pytest.raises(Exception, match="does not exist"):
-        engine._ibis.con.sql(f"SELECT * FROM {name}")
+def test_lines_are_taken_as_they_are(engine, tmp_path):
+    (tmp_path / "1.txt").write_bytes('a"b,c\n\n  x  \n""\n\\N\nNULL\n|é\n'.encode())
+    (tmp_path / "2.txt").write_bytes(b"last, without an end")
+    lines = engine.fetch(engine.read_lines([tmp_path / "1.txt", tmp_path / "2.txt"]))["line"].to_pylist()
+    assert sorted(lines) == sorted(
+        ['a"b,c', "  x  ", '""', "\\N", "NULL", "|é", "last, without an end"]
+    )  # fmt: skip
 
 
-def test_a_failure_inside_lets_the_table_go(engine):
-    table = engine.read_arrow(pa.table({"A": [1]}))
-    with pytest.raises(RuntimeError, match="mine"), engine.materialized(table):
-        raise RuntimeError("mine")
+def test_a_table_can_be_read_again_and_left_in_the_middle(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(local_engine, "TASK_ROWS", 1000)
+    (tmp_path / "x.csv").write_bytes(b"A,B\n" + GOOD * 10)
+    table = engine.read_csv(tmp_path / "x.csv", ["A", "B"], gzip=False)
+    batches = table.batches()
+    assert next(batches).num_rows < 30_000
+    batches.close()
+    assert engine.fetch(table).num_rows == engine.fetch(table).num_rows == 30_000
 
 
 def test_temporary_files_are_private_and_removed(tmp_path):
@@ -172,7 +225,7 @@ def test_temporary_files_are_private_and_removed(tmp_path):
 
 def test_options_reach_the_engine(tmp_path):
     with open_engine(EngineOptions(threads=1, memory_limit="300MB", temp_dir=tmp_path)) as engine:
-        rows = dict(engine._ibis.con.sql("SELECT name, value FROM duckdb_settings()").fetchall())
+        rows = dict(engine._connection.sql("SELECT name, value FROM duckdb_settings()").fetchall())
     assert rows["threads"] == "1"
     assert rows["memory_limit"].startswith("286.")
     assert Path(rows["temp_directory"]).parent == tmp_path
@@ -200,7 +253,7 @@ def test_who_stops_it_while_it_opens_stops_it(monkeypatch, tmp_path):
     def connect(**settings):
         raise RuntimeError("Query interrupted")
 
-    monkeypatch.setattr("ibis.duckdb.connect", connect)
+    monkeypatch.setattr(duckdb, "connect", connect)
     with pytest.raises(KeyboardInterrupt):
         open_engine(EngineOptions(temp_dir=tmp_path))
     assert not list(tmp_path.iterdir())
@@ -215,12 +268,19 @@ def test_too_little_memory(small, us, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told_apart(monkeypatch, engine):
+def test_a_full_disk_is_told_apart(monkeypatch, engine, tmp_path):
     class Full:
+        def cursor(self):
+            return self
+
         def sql(self, query):
             raise duckdb.IOException("IO Error: Could not write file: No space left on device")
 
-    table = engine.read_arrow(pa.table({"A": [1]}))
+        def close(self):
+            pass
+
+    (tmp_path / "x.csv").write_bytes(b"A,B\n" + GOOD)
+    table = engine.read_csv(tmp_path / "x.csv", ["A", "B"], gzip=False)
     monkeypatch.setattr(engine, "_connection", Full())
     with pytest.raises(PHSafeError, match="no room is left"):
         engine.fetch(table)
@@ -257,13 +317,21 @@ def test_too_few_open_files_are_refused_before_a_library_breaks():
     ]
 
 
-def test_who_stops_a_query_stops_it(heard):
+#: Nothing but an interrupt ends it.
+ENDLESS = "SELECT sum(sqrt(a.range * b.range)) AS n FROM {line} AS l, range(1000000000) AS a, range(1000000000) AS b"
+
+
+def test_who_stops_a_query_stops_it(heard, tmp_path):
     """DuckDB makes an error of its own of an interrupt."""
-    with open_engine(EngineOptions(threads=1)) as engine:
-        numbers = engine.read_arrow(pa.table({"i": list(range(100_000))}))
-        endless = numbers.cross_join(numbers.view()).aggregate(n=lambda t: (t.i * t.i_right).sqrt().sum())
+    (tmp_path / "line.txt").write_text("x\n")
+    (tmp_path / "temp").mkdir()
+    with open_engine(EngineOptions(threads=1, temp_dir=tmp_path / "temp")) as engine:
+        line = engine.read_lines([tmp_path / "line.txt"])
+        endless = engine.query(ENDLESS, {"line": line}, pa.schema([("n", pa.float64())]))
         timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
         timer.daemon = True
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             engine.fetch(endless)
+        assert engine.fetch(line).num_rows == 1, "the engine can go on"
+    assert list((tmp_path / "temp").iterdir()) == []

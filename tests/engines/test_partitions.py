@@ -1,224 +1,769 @@
-"""Counting part by part: whatever the parts, the same counts, from every order of rows."""
+"""Partitions change nothing: rows in any order, in any number of pieces and processes, whatever statistics say."""
 
+import errno
 import itertools
 import json
+import os
+import re
 import signal
-import threading
+import stat
+import struct
+import subprocess
+import sys
+from pathlib import Path
 
-import ibis
+import numpy as np
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from phsafe.engines.ranges import KeyRange, RowGroup, ranges_between, row_groups, sorted_cuts
+from hypothesis import given
+from hypothesis import strategies as st
 
-from phsafe import tabulate, validate
-from phsafe.engines import EngineOptions, duckdb, open_engine, ranges
-from phsafe.readers import load
+from phsafe import Config, release, releasing, tabulate, validate
+from phsafe.counting.households import OrderError
+from phsafe.counting.plan import Plan
+from phsafe.counting.records import Rows
+from phsafe.engines import EngineOptions, partitions
+from phsafe.engines import duckdb as engine
+from phsafe.engines.partitions import Buckets, KeyRange, RowGroup, SortedPartition, bucket_of, cut, row_groups
+from phsafe.errors import DataError, PHSafeError
+from phsafe.privacy.ledger import Ledger
+from phsafe.readers import local
+from phsafe.scan import open_source, scan_tables
 from phsafe.schema import LAYOUTS
 from phsafe.synthesis import synth
-from phsafe.validation import households
+from phsafe.validation.report import offenders, report
+
+NAMES = [layout.name for layout in LAYOUTS]
+MARKER = "S3CRET"
+INT32 = pa.int32()
+#: Most tests share nothing out: starting processes takes most of the time of those that do.
+ALONE, TWO = EngineOptions(threads=1), EngineOptions(threads=2)
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parts") / "data"
-    synth(folder, 3_000, states=["44", "56"], seed=3)
-    return folder
+def frames(tmp_path_factory):
+    """Made-up households, sorted by key."""
+    folder = synth(tmp_path_factory.mktemp("synth") / "data", 3_000, states=["44", "56"], seed=3)
+    return {name: pl.read_parquet(folder / name / "*.parquet").sort("MAFID") for name in NAMES}
 
 
 @pytest.fixture(scope="module")
 def config(us):
+    """The 2020 parameters, with thresholds that drop many."""
     document = json.loads(us.read_text()) | {"state_filter": ["44", "56"]}
     return document | {"tau": dict.fromkeys(document["tau"], 3)}
 
 
 @pytest.fixture(scope="module")
-def whole(data, config):
-    return tabulate(config, data), validate(config, data)
+def whole(frames, config):
+    """What is right: counted in one piece, in memory."""
+    return tabulate(config, frames), validate(config, frames)
 
 
-def rewritten(data, to, rows_per_piece, *, shuffled):
-    """The same rows in small pieces, in order or not, one file for each table."""
-    to.mkdir()
-    for layout in LAYOUTS:
-        frame = pl.read_parquet(data / layout.name / "*.parquet").sort("MAFID")
-        frame = frame.sample(fraction=1.0, shuffle=True, seed=1) if shuffled else frame
-        pq.write_table(frame.to_arrow(), to / f"{layout.name}.parquet", row_group_size=rows_per_piece)
-    return to
+@pytest.fixture
+def shared(monkeypatch):
+    """Small partitions; and what was shared out: to what work, in how many pieces and processes."""
+    for module in (partitions, engine):
+        monkeypatch.setattr(module, "PARTITION_ROWS", 500)
+    monkeypatch.setattr(engine, "BUCKET_ROWS", 1_000)
+    monkeypatch.setattr(local, "TASK_ROWS", 1_000)
+    monkeypatch.setattr(engine, "PARALLEL_ROWS", 0)
+    really, seen = engine.in_order, []
+
+    def in_order(function, items, jobs):
+        items = list(items)
+        seen.append((type(function).__name__, len(items), jobs))
+        return really(function, items, jobs)
+
+    monkeypatch.setattr(engine, "in_order", in_order)
+    return seen
 
 
-def parts_of(folder, threads=1):
-    with open_engine() as engine:
-        return engine._parts([table for _, table in load(folder, engine)], threads)[0]
+def works(seen):
+    """The kinds of work, in order, each once; and forget them."""
+    kinds = list(dict.fromkeys(kind for kind, _, _ in seen))
+    seen.clear()
+    return kinds
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("shuffled", [False, True], ids=["sorted", "shuffled"])
-def test_parts_change_nothing(data, config, whole, tmp_path, monkeypatch, shuffled, threads):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 1_000)
-    monkeypatch.setattr(ranges, "UNSORTED_ROWS", 3_000)
-    folder = rewritten(data, tmp_path / "data", 200, shuffled=shuffled)
-    assert len(parts_of(folder)) > (4 if shuffled else 12)
-    options = EngineOptions(threads=threads)
+SORTED, SPREAD, FELL_BACK = ["SortedPartition"], ["BucketPartition"], ["SortedPartition", "BucketPartition"]
+
+
+def write(frames, folder, rows=200):
+    """Each table as one file with small row groups."""
+    folder.mkdir()
+    for name, frame in frames.items():
+        table = frame if isinstance(frame, pa.Table) else frame.to_arrow()
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=rows)
+    return folder
+
+
+def shuffle(frames):
+    return {name: frame.sample(fraction=1.0, shuffle=True, seed=1) for name, frame in frames.items()}
+
+
+# --- any order, any number of processes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_partitions_change_nothing(frames, config, whole, tmp_path, shared, order, processes):
+    folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
+    options = EngineOptions(threads=processes)
     assert tabulate(config, folder, options=options).equals(whole[0])
+    last, pieces, jobs = shared[-1]
+    assert (last, jobs) == ("SortedPartition" if order == "sorted" else "BucketPartition", processes)
+    assert pieces > 10
+    assert works(shared) == (SORTED if order == "sorted" else SPREAD)
     assert validate(config, folder, options=options) == whole[1]
-    # Large households are looked at apart, in each part; these queries are first written by the threads themselves.
-    monkeypatch.setattr(households, "LIMIT", 3)
-    assert validate(config, folder, options=options) == whole[1]
+    assert works(shared) == (SORTED if order == "sorted" else SPREAD)
 
 
-def test_damage_is_found_in_whatever_part_it_is(data, config, tmp_path, monkeypatch):
-    folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
-    units = pl.read_parquet(folder / "units.parquet")
-    pl.concat([units[10:], units[500:503]]).write_parquet(folder / "units.parquet", row_group_size=200)
-    at_once = validate(config, folder)
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 1_000)
-    assert validate(config, folder) == at_once
-    assert {f.rows for f in at_once.findings if f.rule == "MAFID stands once in units"} == {6}
+def as_csv(frames, folder):
+    folder.mkdir()
+    for name, frame in shuffle(frames).items():
+        frame.write_csv(folder / f"{name}.csv")
+    return folder
 
 
-def test_an_error_in_one_part_ends_the_run(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 1_000)
-    folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
-    calls = []
-
-    def work(engine):
-        calls.append(threading.current_thread())
-        if len(calls) == 5:
-            raise RuntimeError("mine")
-
-    with open_engine(EngineOptions(threads=2)) as engine:
-        tables = [table for _, table in load(folder, engine)]
-        parts, in_order = engine._parts(tables, 2)
-        assert in_order
-        with pytest.raises(RuntimeError, match="mine"):
-            engine.each_part(tables, work, lambda done: None)
-        assert len(calls) < len(parts)
-        # The engine is as it was: all rows, all threads.
-        assert engine.fetch(tables[0].count().name("n").as_table())["n"][0].as_py() > 3_000
-        assert engine._execute("SELECT current_setting('threads')").fetchone() == (2,)
-    assert calls[0] is threading.main_thread()
-    assert len(set(calls)) > 1
+def mixed(frames, folder):
+    """Every table in another form; one of them sorted."""
+    as_csv({"persons": frames["persons"]}, folder)
+    pq.write_table(frames["units"].to_arrow(), folder / "units.parquet", row_group_size=200)
+    (folder / "geo").mkdir()
+    for i, part in enumerate(shuffle(frames)["geo"].iter_slices(1_000)):
+        part.write_parquet(folder / "geo" / f"{i}.parquet")
+    return folder
 
 
-def test_queries_are_written_over_nothing_before_parts_are_counted_side_by_side(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 5_000)
-    folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
-    seen, told = [], []
-    with open_engine(EngineOptions(threads=2)) as engine:
-        persons, *others = [table for _, table in load(folder, engine)]
-        number = persons.count().name("n").as_table()
-        engine.each_part(
-            [persons, *others],
-            lambda engine: seen.append(engine.fetch(number)["n"][0].as_py()),
-            told.append,
-        )
-        all_of_them = engine.fetch(number)["n"][0].as_py()
-    first, *parts = seen
-    assert first == 0
-    assert sum(parts) == all_of_them
-    assert len(parts) > 1
-    assert max(parts) < 2 * min(parts)
-    assert told == [i / len(parts) for i in range(1, len(parts) + 1)]
+@pytest.mark.parametrize("form", [as_csv, mixed, lambda frames, _: shuffle(frames)], ids=["csv", "mixed", "frames"])
+def test_every_form_is_spread_over_buckets(frames, config, whole, tmp_path, shared, form):
+    data = form(frames, tmp_path / "data")
+    assert tabulate(config, data, options=TWO).equals(whole[0])
+    kind, pieces, jobs = shared[-1]
+    assert (kind, jobs, works(shared)) == ("BucketPartition", 2, SPREAD)
+    assert pieces > 10
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_rows_are_gathered_by_key_where_files_are_not_sorted(data, tmp_path, monkeypatch, shuffled):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 5_000)
-    monkeypatch.setattr(ranges, "UNSORTED_ROWS", 8_000)
-    folder = rewritten(data, tmp_path / "data", 200, shuffled=shuffled)
-    seen = []
-    with open_engine(EngineOptions(threads=1)) as engine:
-        persons, *others = [table for _, table in load(folder, engine)]
-        chosen = persons.select("MAFID", "QAGE")
-
-        def work(engine):
-            with engine.gathered(chosen, "MAFID") as rows:
-                assert (rows is chosen) is not shuffled
-                seen.append(pl.DataFrame(engine.fetch(rows)))
-
-        engine.each_part([persons, *others], work, lambda done: None)
-        expected = pl.DataFrame(engine.fetch(chosen))
-    assert all(part["MAFID"].is_sorted() for part in seen)
-    assert len(seen) > 1
-    assert pl.concat(seen).sort("MAFID", "QAGE").equals(expected.sort("MAFID", "QAGE"))
+def test_small_inputs_are_one_bucket_in_memory(frames, config, whole, tmp_path, shared, monkeypatch):
+    monkeypatch.setattr(engine, "BUCKET_ROWS", 100_000)
+    monkeypatch.setattr(engine, "Buckets", lambda *_: pytest.fail("nothing is written"))
+    assert tabulate(config, write(shuffle(frames), tmp_path / "data"), options=ALONE).equals(whole[0])
+    assert works(shared) == []
 
 
-def test_who_stops_a_run_over_parts_stops_it(data, tmp_path, monkeypatch, heard):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 1_000)
-    folder = rewritten(data, tmp_path / "data", 200, shuffled=False)
-    a, b, c, d = (ibis.range(10_000).unnest().cast("float64").name(name).as_table() for name in "abcd")
-    # Ten thousand to the fourth power: nothing but an interrupt ends it.
-    endless = a.cross_join(b).cross_join(c).cross_join(d)
-    endless = endless.aggregate(n=lambda t: (t.a * t.b + t.c * t.d).sqrt().sum())
-    numbers = itertools.count()
-
-    def work(engine):
-        number = next(numbers)
-        if number == 2:
-            signal.raise_signal(signal.SIGINT)
-        if number:  # The first is over nothing.
-            engine.fetch(endless)
-
-    with open_engine(EngineOptions(threads=2)) as engine:
-        tables = [table for _, table in load(folder, engine)]
-        with pytest.raises(KeyboardInterrupt):
-            engine.each_part(tables, work, lambda done: None)
-    assert next(numbers) == 3
+@pytest.fixture(scope="module")
+def bad(frames):
+    """Codes that nobody knows, missing values, persons without a home, and units that are there twice."""
+    changed = {name: frame.with_row_index("i") for name, frame in frames.items()}
+    odd = pl.when(pl.col("i") % 7 == 0)
+    changed["persons"] = changed["persons"].with_columns(
+        RELSHIP=odd.then(pl.format("x{}", pl.col("i") % 5)).otherwise("RELSHIP"),
+        QAGE=pl.when(pl.col("i") % 11 == 0).then(None).otherwise("QAGE"),
+    )
+    changed["units"] = pl.concat([changed["units"][10:], changed["units"][500:503]]).sort("MAFID")
+    return {name: frame.drop("i") for name, frame in changed.items()}
 
 
-def test_frames_are_one_part(data):
-    frames = {layout.name: pl.read_parquet(data / layout.name / "*.parquet") for layout in LAYOUTS}
-    assert parts_of(frames) == [ranges.WHOLE]
+def scanned(config, data, options=ALONE):
+    """Exact counts, and examples of offenders."""
+    loaded = Config.load(config)
+    with open_source(data, options) as source:
+        found = scan_tables(source.tables(), loaded, source.engine, examples=5)
+    return found.counts(), list(offenders(found)), report(found, {})
 
 
-def test_ranges_hold_every_key_once():
-    cuts = ranges_between([30, 10, 20, 20])
-    for key in (-5, 9, 10, 19, 20, 29, 30, 10**9):
-        assert sum(one.overlaps(key, key) for one in cuts) == 1
+@pytest.fixture(scope="module")
+def bad_whole(bad, config):
+    return scanned(config, bad)
+
+
+@pytest.mark.parametrize(("order", "processes"), [("sorted", 1), ("sorted", 2), ("shuffled", 1), ("shuffled", 2)])
+def test_records_that_break_rules_are_found_and_counted_alike(
+    bad, bad_whole, config, tmp_path, shared, order, processes
+):
+    """Records with unknown codes are dropped by the order of their texts, which have to stay with their rows."""
+    folder = write(bad if order == "sorted" else shuffle(bad), tmp_path / "data")
+    counts, keys, found = scanned(config, folder, EngineOptions(threads=processes))
+    assert works(shared) == (SORTED if order == "sorted" else SPREAD)
+    assert same_counts(counts, bad_whole[0])
+    assert (keys, found) == bad_whole[1:]
+    assert {f.rows for f in found.findings if f.rule == "MAFID stands once in units"} == {6}
+    assert max(len(some) for _, some in keys) == 5
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_progress_grows_to_one(frames, config, tmp_path, shared, order):
+    told = []
+    folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
+    tabulate(config, folder, options=ALONE, progress=lambda _, done: told.append(done))
+    assert len(told) > 10
+    assert told == sorted(told) and (told[0], told[-1]) == (0.0, 1.0)
+
+
+# --- statistics that lie ------------------------------------------------------------------------------------------
+
+
+def statistics(file, group):
+    metadata = pq.read_metadata(file)
+    found = metadata.row_group(group).column(metadata.schema.names.index("MAFID")).statistics
+    return found.min, found.max
+
+
+def lie(file, group, low, high):
+    """Have a file's footer say that a row group's keys lie from `low` to `high`."""
+    lies(file, {group: (low, high)})
+
+
+def lies(file, keys):
+    """The same of several row groups at once."""
+    content = file.read_bytes()
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    says = {footer_of(*statistics(file, group)): footer_of(*told) for group, told in keys.items()}
+    assert len(says) == len(keys) and all(content[start:].count(said) in (1, 2) for said in says)
+    changed = re.sub(b"|".join(map(re.escape, says)), lambda said: says[said[0]], content[start:], flags=re.DOTALL)
+    file.write_bytes(content[:start] + changed)
+    assert {group: statistics(file, group) for group in keys} == keys
+
+
+def footer_of(low, high):
+    """Statistics as they are in a footer: two texts of four bytes, the largest key first."""
+    return b"\x04" + struct.pack("<i", high) + b"\x18\x04" + struct.pack("<i", low)
+
+
+def narrower_above(file):
+    low, high = statistics(file, 10)
+    lie(file, 10, low, high - 1)
+
+
+def narrower_below(file):
+    low, high = statistics(file, 10)
+    lie(file, 10, low + 1, high)
+
+
+def elsewhere(file):
+    low, _ = statistics(file, 0)
+    lie(file, 0, low - 10, low - 5)
+
+
+def backwards(file):
+    low, high = statistics(file, 10)
+    assert low < high
+    lie(file, 10, high, low)
+
+
+def nowhere(file):
+    """No key is between these, so no partition would hold the row group."""
+    lie(file, 10, statistics(file, 10)[1], -7)
+
+
+def wider(file):
+    """True, though not sharp: from where the group before ends to where the next begins."""
+    lie(file, 10, statistics(file, 9)[1], statistics(file, 11)[0])
+
+
+def all_the_same(file):
+    found = {group: statistics(file, group) for group in range(pq.read_metadata(file).num_row_groups)}
+    lies(file, {group: (low, low) for group, (low, high) in found.items() if low < high})
+
+
+LIES = {
+    narrower_above: FELL_BACK, narrower_below: FELL_BACK, elsewhere: FELL_BACK, all_the_same: FELL_BACK,
+    backwards: SPREAD, nowhere: SPREAD, wider: SORTED,
+}  # fmt: skip
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The exact counts that a release is made from."""
+    really, seen = releasing.open_session, []
+
+    def open_session(config, counts):
+        seen.append({key: vector.copy() for key, vector in counts.items()})
+        return really(config, counts)
+
+    monkeypatch.setattr(releasing, "open_session", open_session)
+    return seen
+
+
+def same_counts(one, other):
+    assert one.keys() == other.keys()
+    return all(np.array_equal(one[key], other[key]) for key in one)
+
+
+def releases_alike(config, honest, folder, tmp_path, counted, processes=1):
+    """Whether both can be released, from the same exact counts."""
+    for data, name in ((honest, "honest"), (folder, "lying")):
+        made = release(
+            config, data, tmp_path / f"out {name}", ledger=tmp_path / f"{name}.ledger",
+            options=EngineOptions(threads=processes),
+        )  # fmt: skip
+        (entry,) = Ledger.open(tmp_path / f"{name}.ledger").entries()
+        assert entry.release_id == made.release_id
+    return same_counts(*counted)
+
+
+@pytest.mark.parametrize("table", NAMES)
+@pytest.mark.parametrize("change", LIES, ids=lambda change: change.__name__)
+def test_no_statistics_can_hide_or_move_a_row(frames, config, whole, tmp_path, shared, change, table):
+    folder = write(frames, tmp_path / "data")
+    change(folder / f"{table}.parquet")
+    assert tabulate(config, folder, options=ALONE).equals(whole[0])
+    assert works(shared) == LIES[change]
+    assert validate(config, folder, options=ALONE) == whole[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "processes"), [(narrower_above, 2), (nowhere, 1)], ids=["narrower_above", "nowhere"]
+)
+def test_a_release_of_files_that_lie(frames, config, tmp_path, shared, counted, change, processes):
+    folder = write(frames, tmp_path / "data")
+    change(folder / "persons.parquet")
+    assert releases_alike(config, frames, folder, tmp_path, counted, processes)
+
+
+@pytest.mark.parametrize("away", [5, -5], ids=["in none", "in two"])
+def test_every_row_is_in_one_partition(frames, config, whole, tmp_path, shared, monkeypatch, away):
+    """Whatever goes wrong where files are cut."""
+    key = int(frames["units"]["MAFID"][1_000])
+    ranges = [KeyRange(-float("inf"), key), KeyRange(key + away, float("inf"))]
+    monkeypatch.setattr(engine, "cut", lambda tables: ranges)
+    assert tabulate(config, write(frames, tmp_path / "data"), options=ALONE).equals(whole[0])
+    assert works(shared) == FELL_BACK
+
+
+def moved(frame, rows, to):
+    """A frame with some rows at another place."""
+    rest = frame.with_row_index("i").filter(~pl.col("i").is_in(rows)).drop("i")
+    return pl.concat([rest[:to], frame[rows], rest[to:]])
+
+
+def sorted_looks(file, honest):
+    """Give all row groups of a file the statistics that those of a sorted file have."""
+    found = {group: statistics(honest, group) for group in range(pq.read_metadata(file).num_row_groups)}
+    lies(file, {group: keys for group, keys in found.items() if keys != statistics(file, group)})
+
+
+ORDERS = {
+    "backwards inside a row group": lambda frame: pl.concat([frame[:1000], frame[1000:1200].reverse(), frame[1200:]]),
+    "one row far away": lambda frame: moved(frame, [2500], 300),
+    "two row groups swapped": lambda frame: pl.concat([frame[:400], frame[600:800], frame[400:600], frame[800:]]),
+}  # fmt: skip
+
+
+#: In which order rows are, what statistics say of it, and which way such files are counted.
+CASES = [
+    ("backwards inside a row group", "honest", FELL_BACK),
+    ("one row far away", "honest", SPREAD),
+    ("one row far away", "sorted", FELL_BACK),
+    ("two row groups swapped", "honest", SORTED),
+    ("two row groups swapped", "sorted", FELL_BACK),
+]
+
+
+@pytest.mark.parametrize(("order", "looks", "way"), CASES)
+def test_rows_that_are_not_where_they_should_be(frames, config, whole, tmp_path, shared, counted, order, looks, way):
+    folder = write(frames | {"persons": ORDERS[order](frames["persons"])}, tmp_path / "data")
+    if looks == "sorted":
+        sorted_looks(folder / "persons.parquet", write(frames, tmp_path / "sorted") / "persons.parquet")
+    assert tabulate(config, folder, options=ALONE).equals(whole[0])
+    assert works(shared) == way
+    assert validate(config, folder, options=ALONE) == whole[1]
+    assert releases_alike(config, frames, folder, tmp_path, counted)
+
+
+@pytest.mark.parametrize("looks", ["honest", "sorted"])
+def test_a_household_in_pieces_is_truncated_as_a_whole(frames, config, whole, tmp_path, shared, counted, looks):
+    """The largest one, each row in another row group: in no row group are there more than the threshold."""
+    persons = frames["persons"].with_row_index("i")
+    sizes = persons.group_by("MAFID").len().filter(pl.col("len").is_between(10, 20)).sort("len", "MAFID")
+    rows = persons.filter(pl.col("MAFID") == sizes["MAFID"][-1])["i"].to_list()
+    pieces = frames["persons"]
+    for number, row in enumerate(rows):
+        pieces = moved(pieces, [row], 200 * number)
+    folder = write(frames | {"persons": pieces}, tmp_path / "data")
+    groups = [pq.ParquetFile(folder / "persons.parquet").read_row_group(i) for i in range(len(rows))]
+    assert max(group["MAFID"].to_pylist().count(sizes["MAFID"][-1]) for group in groups) <= 3
+    if looks == "sorted":
+        sorted_looks(folder / "persons.parquet", write(frames, tmp_path / "sorted") / "persons.parquet")
+    assert tabulate(config, folder, options=TWO).equals(whole[0])
+    assert works(shared) == (SPREAD if looks == "honest" else FELL_BACK)
+    assert not tabulate(config, folder, truncate=False, options=ALONE).equals(whole[0])
+    assert releases_alike(config, frames, folder, tmp_path, counted)
+
+
+@pytest.mark.parametrize("cut", ["between files", "between row groups"])
+def test_a_household_on_both_sides_of_a_border(frames, config, whole, tmp_path, shared, cut):
+    """Sorted all the same; each partition reads on to where the household ends."""
+    persons = frames["persons"]
+    inside = np.flatnonzero(persons["MAFID"].to_numpy()[1:] == persons["MAFID"].to_numpy()[:-1])[50::97] + 1
+    borders = [0, *inside.tolist(), len(persons)]
+    parts = [persons[a:b].to_arrow() for a, b in itertools.pairwise(borders)]
+    folder = write(frames, tmp_path / "data", rows=100)
+    (folder / "persons.parquet").unlink()
+    if cut == "between files":
+        (folder / "persons").mkdir()
+        for i, part in enumerate(parts):
+            pq.write_table(part, folder / "persons" / f"{i:03}.parquet")
+    else:
+        with pq.ParquetWriter(folder / "persons.parquet", parts[0].schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+    assert tabulate(config, folder, options=ALONE).equals(whole[0])
+    assert shared[0][0] == "SortedPartition" and shared[0][1] > 10
+    assert works(shared) == SORTED
+    assert validate(config, folder, options=ALONE) == whole[1]
+
+
+def test_rows_without_a_key_are_found_in_sorted_files_too(frames, config, whole, tmp_path, shared):
+    persons = frames["persons"].with_row_index("i")
+    gone = pl.when(pl.col("i").is_in([777, 4444])).then(None).otherwise("MAFID").alias("MAFID")
+    folder = write(frames | {"persons": persons.with_columns(gone).drop("i")}, tmp_path / "data")
+    found = validate(config, folder, options=ALONE)
+    assert works(shared) == FELL_BACK
+    assert [(f.column, f.rule, f.rows) for f in found.of("error")] == [("MAFID", "a whole number is given", 2)]
+    assert found.rows == whole[1].rows
+
+
+# --- where to cut -------------------------------------------------------------------------------------------------
 
 
 def group(rows, low, high):
-    return RowGroup(None, rows, low, high)
+    return RowGroup(low, high, rows, Path("x"), 0)
 
 
-def test_files_that_are_sorted_are_told_from_others(monkeypatch):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 100)
-    in_order = [group(50, 10 * i, 10 * i + 9) for i in range(20)]
-    assert sorted_cuts([in_order, in_order]) == [10 * i for i in range(1, 20)]
-    assert sorted_cuts([in_order, [group(1000, 0, 199)]]) is None
-    assert sorted_cuts([[group(5, 0, 1)], [group(5, 0, 1)]]) == []
-    assert sorted_cuts([[group(0, 0, 0)], []]) == []
-    # One large piece may lie in any order.
-    assert sorted_cuts([[group(1000, 0, 999)]]) is None
+@st.composite
+def row_groups_in_order(draw):
+    """Row groups, each beginning where the one before ends, or later; at times a key fills several of them."""
+    steps = draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 30)), min_size=1))
+    found, key = [], draw(st.integers(-(2**31), 100))
+    for gap, width, rows in steps:
+        found.append(group(rows, key + gap, key + gap + width))
+        key += gap + width
+    return found
 
 
-def test_every_thread_gets_as_many_parts_of_one_size(monkeypatch):
-    monkeypatch.setattr(ranges, "SORTED_ROWS", 60)
-    in_order = [group(10, 10 * i, 10 * i + 9) for i in range(12)]
-    assert sorted_cuts([in_order], threads=1) == [60]
-    assert sorted_cuts([in_order], threads=2) == [60]
-    assert sorted_cuts([in_order], threads=3) == [40, 80]
-    assert sorted_cuts([in_order[:10]], threads=3) == []
-    # Where that would mean to read pieces too often, there are fewer parts.
-    assert sorted_cuts([in_order, [group(60, 0, 59), group(60, 60, 119)]], threads=8) == [30, 60, 90]
-    # Behind a large piece, small ones are not cut one by one to catch up.
-    large = [group(100, 0, 9), *(group(1, 10 * i, 10 * i + 9) for i in range(1, 100))]
-    assert sorted_cuts([large], threads=4) == [10, 510]
+@given(row_groups_in_order(), st.integers(1, 60))
+def test_ranges_hold_every_key_once(groups, rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitions, "PARTITION_ROWS", rows)
+        ranges = partitions._ranges(groups, sum(one.rows for one in groups) or 1)
+    keys = {key for one in groups for key in range(one.low - 1, one.high + 2)} | {-(2**31), 2**31 - 1}
+    for key in keys:
+        (place,) = (one for one in ranges if one.low <= key < one.high)
+        assert all(one.overlaps(place) for one in groups if one.low <= key <= one.high)
+    assert all(any(one.overlaps(place) for place in ranges) for one in groups)
 
 
-def test_keys_that_files_do_not_tell_are_not_cut(tmp_path):
-    table = pl.DataFrame({"MAFID": [1, 2, 3]}).to_arrow()
-    pq.write_table(table, tmp_path / "with.parquet")
-    pq.write_table(table, tmp_path / "without.parquet", write_statistics=False)
-    assert row_groups([tmp_path / "with.parquet"], "MAFID") == [RowGroup(tmp_path / "with.parquet", 3, 1, 3)]
-    assert row_groups([tmp_path / "without.parquet"], "MAFID") is None
+@pytest.fixture
+def file_of(tmp_path, monkeypatch):
+    """A table of one file, with keys in row groups; partitions are small."""
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", 20)
+    names = iter("abcdefgh")
+
+    def make(*keys, kind=INT32, **settings):
+        file = tmp_path / f"{next(names)}.parquet"
+        with pq.ParquetWriter(file, pa.schema([("MAFID", kind)]), **settings) as writer:
+            for part in keys:
+                writer.write_table(pa.table({"MAFID": pa.array(part, kind)}))
+        return row_groups([file])
+
+    return make
 
 
-def test_a_view_names_only_the_files_of_its_range(tmp_path):
-    for name, keys in (("a'b", [1, 2]), ("c", [11, 12])):
-        pl.DataFrame({"MAFID": keys}).write_parquet(tmp_path / f"{name}.parquet")
-    view = duckdb.View("v", [tmp_path / "a'b.parquet", tmp_path / "c.parquet"], "MAFID")
-    assert "a''b" in view.definition(ranges.WHOLE)
-    assert "a''b" not in view.definition(KeyRange(10, 20))
-    assert "c.parquet" not in view.definition(KeyRange(None, 5))
+TENS = [list(range(10 * i, 10 * i + 10)) for i in range(20)]
+ALL = list(range(200))
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.uint32(), pa.int16()], ids=str)
+def test_sorted_files_are_cut(file_of, kind):
+    ranges = cut([file_of(*TENS, kind=kind), file_of(*TENS[::-1], kind=kind)])
+    assert len(ranges) == 20
+    assert ranges[0] == KeyRange(-float("inf"), 10)
+    assert ranges[-1] == KeyRange(190, float("inf"))
+
+
+def test_the_table_that_is_cut_is_the_one_that_is_read_least(file_of):
+    large = file_of(ALL[:100], ALL[100:])
+    assert cut([file_of(*TENS), large]) == [
+        KeyRange(-float("inf"), 100),
+        KeyRange(100, float("inf")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "settings"),
+    [
+        ([*TENS[:10], [95, 105], *TENS[10:]], {}),
+        (TENS, {"write_statistics": False}),
+        ([[None] * 10, *TENS], {}),
+        ([ALL], {}),
+        ([[str(key) for key in part] for part in TENS], {"kind": pa.string()}),
+        ([[2**31 + key for key in part] for part in TENS], {"kind": pa.int64()}),
+        ([[2**53 + key for key in part] for part in TENS], {"kind": pa.uint64()}),
+        ([[-(2**40) + key for key in part] for part in TENS], {"kind": pa.int64()}),
+    ],
+    ids=["overlap", "no statistics", "only nulls", "one giant", "texts", "33 bits", "54 bits", "far below"],
+)
+def test_what_is_not_taken_for_sorted(file_of, keys, settings):
+    groups = file_of(*keys, **settings)
+    assert groups is None or cut([groups]) is None
+    assert cut([file_of(*TENS)]) is not None
+
+
+def test_few_rows_are_not_cut(file_of):
+    assert cut([file_of(*TENS[:2])]) is None
+
+
+@pytest.fixture(scope="module")
+def kernel(config):
+    return Plan(Config.load(config)).kernel()
+
+
+def read_keys(kernel, groups, low, high):
+    batches = SortedPartition(kernel, {"persons": groups})._read("persons", KeyRange(low, high))
+    return [key for batch in batches for key in batch["MAFID"].to_pylist()]
+
+
+def test_a_partition_is_read_in_order_and_no_further(file_of, kernel):
+    table = file_of([1, 1, 2, 5], [5, 5, 6], [6, 9])
+    assert read_keys(kernel, table, -float("inf"), 5) == [1, 1, 2]
+    assert read_keys(kernel, table, 5, 6) == [5, 5, 5]
+    assert read_keys(kernel, table, 6, float("inf")) == [6, 6, 9]
+
+
+@pytest.mark.parametrize("keys", [[1, 3, 2], [1, None, 3]], ids=["order", "null"])
+def test_a_partition_that_is_not_in_order_is_an_error(file_of, kernel, keys):
+    with pytest.raises(OrderError):
+        read_keys(kernel, file_of(keys), 0, 10)
+
+
+# --- buckets ------------------------------------------------------------------------------------------------------
+
+
+def rows_of(keys, raw=None):
+    """Rows whose record is their position."""
+    texts = None if raw is None else pa.array(raw, pa.string())
+    return Rows(np.array(keys, np.int32), np.arange(len(keys), dtype=np.int64), texts)
+
+
+def listed(rows):
+    raw = [None] * len(rows) if rows.raw is None else rows.raw.to_pylist()
+    return list(zip(rows.key.tolist(), rows.record.tolist(), raw, strict=True))
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.none() | st.text(max_size=3)), max_size=30)),
+    st.integers(1, 40),
+)
+def test_every_row_comes_back_once_with_its_text(tmp_path_factory, parts, number):
+    folder = tmp_path_factory.mktemp("buckets")
+    given_rows, buckets = [], Buckets(folder / "a.rows", number, np.dtype(np.int64))
+    buckets.add(rows_of([]))
+    for part in parts:
+        texts = [text for _, text in part]
+        rows = rows_of([key for key, _ in part], texts if any(text is not None for text in texts) else None)
+        given_rows += listed(rows)
+        buckets.add(rows)
+    found = []
+    for bucket in range(number):
+        rows = buckets.partition(bucket)
+        assert (np.diff(rows.key.astype(np.int64)) >= 0).all()
+        assert (bucket_of(rows.key, number) == bucket).all()
+        found += listed(rows)
+    assert sorted(found, key=repr) == sorted(given_rows, key=repr)
+
+
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1), st.integers(1, 4096))
+def test_a_key_has_one_bucket(keys, number):
+    found = bucket_of(np.array(keys, np.int32), number)
+    assert (found < number).all()
+    assert found.tolist() == [bucket_of(np.array([key], np.int32), number)[0] for key in keys]
+
+
+def test_keys_in_a_row_go_to_all_buckets_alike():
+    keys = np.arange(100_000_001, 100_100_001, dtype=np.int32)
+    for number in (2, 7, 64, 1000):
+        sizes = np.bincount(bucket_of(keys, number), minlength=number)
+        assert sizes.min() > 0.8 * len(keys) / number
+
+
+def bucketed(path, keys, number):
+    buckets = Buckets(path, number, np.dtype(np.int64))
+    buckets.add(rows_of(keys))
+    return buckets
+
+
+def test_a_key_in_the_wrong_bucket_is_an_error(tmp_path):
+    buckets = bucketed(tmp_path / "a.rows", [1, 2, 3, 4], 2)
+    content = (tmp_path / "a.rows").read_bytes()
+    (tmp_path / "a.rows").write_bytes(content[len(content) // 4 :] + content[: len(content) // 4])
+    with pytest.raises(OrderError):
+        for bucket in range(2):
+            buckets.partition(bucket)
+
+
+def test_a_file_that_somebody_cut_short_or_took_away_is_an_error(tmp_path):
+    folder = tmp_path / "temp"
+    folder.mkdir()
+    buckets = bucketed(folder / "a.rows", range(100), 1)
+    content = (folder / "a.rows").read_bytes()
+    (folder / "a.rows").write_bytes(content[: len(content) // 24 * 12])
+    with pytest.raises(PHSafeError, match="was cut short"):
+        buckets.partition(0)
+    (folder / "a.rows").unlink()
+    with pytest.raises(PHSafeError, match="can't be read: No such file"):
+        buckets.partition(0)
+
+
+def test_files_of_buckets_are_the_owner_s(tmp_path):
+    before = os.umask(0)
+    try:
+        bucketed(tmp_path / "a.rows", [1], 1)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.rows").stat().st_mode) == 0o600
+
+
+def test_a_full_disk_is_one_sentence(frames, config, tmp_path, shared, monkeypatch):
+    (tmp_path / "temp").mkdir()
+    really = os.fdopen
+
+    def fdopen(descriptor, *words, **settings):
+        file = really(descriptor, *words, **settings)
+        if words[:1] != ("ab",):
+            return file
+        with file:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fdopen", fdopen)
+    with pytest.raises(PHSafeError) as caught:
+        tabulate(config, shuffle(frames), options=EngineOptions(temp_dir=tmp_path / "temp", threads=1))
+    assert str(caught.value) == (
+        f"no room is left in {tmp_path / 'temp'}; name another temp folder (No space left on device)"
+    )
+    assert list((tmp_path / "temp").iterdir()) == []
+
+
+LIMITED = """
+import json, resource, sys
+from pathlib import Path
+from phsafe import tabulate
+from phsafe.engines import EngineOptions, duckdb
+config, data, temp, processes = sys.argv[1:]
+duckdb.BUCKET_ROWS, duckdb.PARALLEL_ROWS = 1000, 0
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    tabulate(json.loads(config), data, options=EngineOptions(temp_dir=Path(temp), threads=int(processes)))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_no_room_in_any_process(frames, config, tmp_path, processes):
+    """A limit of the system on the size of files, as a quota has."""
+    folder, temp = write(shuffle(frames), tmp_path / "data"), tmp_path / "temp"
+    temp.mkdir()
+    command = [sys.executable, "-c", LIMITED, json.dumps(config), str(folder), str(temp), processes]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    sentence = f"PHSafeError no room is left in {temp}; name another temp folder (File too large)\n"
+    assert (said.stdout, said.stderr) == (sentence, "")
+    assert list(temp.iterdir()) == []
+
+
+# --- errors and Ctrl-C --------------------------------------------------------------------------------------------
+
+
+def children():
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(file.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == os.getpid():
+            found.add(int(file.parent.name))
+    return found
+
+
+@pytest.fixture
+def temp(tmp_path):
+    """A temporary folder; in the end it is empty, and there are no more processes than before."""
+    folder, before = tmp_path / "temp", children()
+    folder.mkdir()
+    yield folder
+    assert list(folder.iterdir()) == []
+    assert children() <= before
+
+
+def damage(file, which):
+    """Make one row group unreadable."""
+    chunk = pq.read_metadata(file).row_group(which).column(0)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    content = bytearray(file.read_bytes())
+    content[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_an_error_in_one_partition_ends_the_run(frames, config, tmp_path, shared, temp, order):
+    folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
+    damage(folder / "persons.parquet", 20)
+    told = []
+    with pytest.raises(DataError) as caught:
+        tabulate(
+            config, folder, options=EngineOptions(threads=2, temp_dir=temp),
+            progress=lambda stage, done: told.append(done),
+        )  # fmt: skip
+    assert str(caught.value).startswith(f"{folder / 'persons.parquet'}: can't be read or counted (")
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    assert max(told) < 0.7
+
+
+class Stop:
+    """Ctrl-C, when so much is done."""
+
+    def __init__(self, when):
+        self.when, self.children, self.before = when, set(), children()
+
+    def __call__(self, stage, done):
+        if stage == "counting" and done >= self.when:
+            self.children = children() - self.before
+            os.kill(os.getpid(), signal.SIGINT)
+            while True:
+                signal.pause()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(
+    ("order", "when"),
+    [("sorted", 0.3), ("shuffled", 0.1), ("shuffled", 0.8)],
+    ids=["sorted", "spread", "buckets"],
+)
+def test_who_stops_a_run_over_partitions_stops_it(
+    frames, config, tmp_path, shared, temp, heard, order, when, processes
+):
+    folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
+    stop = Stop(when)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tabulate(config, folder, options=EngineOptions(threads=processes, temp_dir=temp), progress=stop)
+    # At once, not when Python lets go of the error.
+    assert caught.value is not None
+    assert children() <= stop.before
+    # Rows are spread over buckets in this process.
+    assert len(stop.children) == (processes if processes > 1 and when != 0.1 else 0)
+
+
+def test_records_in_an_error_of_another_process_stay_there(frames, config, tmp_path, shared, temp):
+    """Texts that are not UTF-8, which Arrow and Python would quote."""
+    persons = frames["persons"].to_arrow()
+    bad = pa.array([MARKER.encode() + b"\xff"] * len(persons), pa.binary()).view(pa.string())
+    place = persons.schema.names.index("RELSHIP")
+    folder = write(frames | {"persons": persons.set_column(place, "RELSHIP", bad)}, tmp_path / "data")
+    with pytest.raises(DataError) as caught:
+        tabulate(config, folder, options=EngineOptions(threads=2, temp_dir=temp))
+    assert str(caught.value) == f"{folder / 'persons.parquet'}: can't be read or counted (ArrowInvalid)"
+    assert caught.value.__context__ is None and caught.value.__cause__ is None

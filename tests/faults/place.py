@@ -178,6 +178,21 @@ def message_problems(ending: Ending) -> Iterator[str]:
         yield ending.said
 
 
+def spilling() -> None:
+    """Have rows go through temporary files, though they are few."""
+    from phsafe.engines import buckets
+
+    buckets.BUCKET_ROWS = 100
+
+
+def sharing() -> None:
+    """The same, by several processes."""
+    from phsafe.engines import local_scan
+
+    spilling()
+    local_scan.PARALLEL_ROWS = 0
+
+
 @contextlib.contextmanager
 def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
     """A disk of its own at a folder, for as long as the context lasts; for root only."""
@@ -213,7 +228,7 @@ def _document() -> dict[str, object]:
 def _processes() -> multiprocessing.context.ForkServerContext:
     """Processes that have loaded the program but started nothing."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["phsafe.cli.app", "phsafe.api", "opendp.prelude", "ibis.backends.duckdb"])
+    context.set_forkserver_preload(["phsafe.cli.app", "phsafe.api", "opendp.prelude", "phsafe.engines.duckdb"])
     return context
 
 

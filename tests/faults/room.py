@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from fault import fault, needs_root, refused
-from place import CAP, Ending, Place, fill, small_disk
+from place import CAP, Ending, Place, fill, sharing, small_disk, spilling
 
 from phsafe.privacy.ledger import Ledger
 
@@ -70,11 +70,11 @@ def full_temp(place: Place, chance: random.Random) -> list[Ending]:
     needs_root()
     with small_disk(place.temp, 64):
         ballast = fill(place.temp, chance.randrange(20_000))
-        words = ["--temp-dir", place.temp, "--memory-limit", "10MB", "--threads", "1"]
-        ending = place.run(place.release("out", *words))
+        before, processes = chance.choice([(spilling, 1), (sharing, 2)])
+        ending = place.run(place.release("out", "--temp-dir", place.temp, "--threads", processes), before)
         ballast.unlink()
         if ending.code:
-            refused(ending, "temp", "memory")
+            refused(ending, "temp", "room")
             assert place.book.entries() == ()
     return [ending]
 

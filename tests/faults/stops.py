@@ -8,14 +8,17 @@ import shutil
 import signal
 import stat
 import time
+from collections.abc import Callable
 from functools import partial
 
 from fault import fault
-from place import Ending, Place
+from place import Ending, Place, sharing, spilling
 
 
-def _signalled(number: int, place: Place, chance: random.Random, times: int = 1) -> list[Ending]:
-    running = place.start(place.release())
+def _signalled(
+    number: int, place: Place, chance: random.Random, times: int = 1, before: Callable[[], None] | None = None
+) -> list[Ending]:
+    running = place.start(place.release(), before)
     time.sleep(chance.uniform(0.0, 1.1) * place.usual)
     for _ in range(times):
         running.signal(number)
@@ -36,6 +39,8 @@ for signal_name, title in (
 ):
     fault(f"{title} at a random moment of a release")(partial(_signalled, getattr(signal, signal_name)))
 fault("SIGTERM three times in a row, at a random moment")(partial(_signalled, signal.SIGTERM, times=3))
+fault("kill -9 while processes share the work")(partial(_signalled, signal.SIGKILL, before=sharing))
+fault("Ctrl-C while processes share the work")(partial(_signalled, signal.SIGINT, before=sharing))
 
 
 @fault("kill -9 between the charge and the name")
@@ -67,8 +72,8 @@ def killed_making_the_ledger(place: Place, chance: random.Random) -> list[Ending
 
 @fault("kill -9 of a tabulation: exact counts half written, records in the temp folder")
 def killed_tabulation(place: Place, chance: random.Random) -> list[Ending]:
-    words = ["tabulate", str(place.config), str(place.data), str(place.out()), "--memory-limit", "20MB"]
-    running = place.start([*words, "--threads", "1", "--skip-validation"])
+    words = ["tabulate", str(place.config), str(place.data), str(place.out()), "--threads", "1"]
+    running = place.start([*words, "--skip-validation"], spilling)
     time.sleep(chance.uniform(0.1, 0.9) * place.usual)
     running.signal(signal.SIGKILL)
     ending = running.end()

@@ -136,6 +136,10 @@ WRONG = {
         lambda folder: _append(folder / "units.txt", "x" * 11 + SECRET + "x" * 55 + "\n"),
         "units.txt: expected every line as long as the first (70), with a state's two digits at 10:12, got others",
     ),
+    "a line that an engine may take for no value": (
+        lambda folder: _append(folder / "persons.txt", "\x02\n"),
+        "persons.txt: expected every line as long as the first (99), with a state's two digits at 15:17, got others",
+    ),
     "lines that are too narrow": (
         lambda folder: (folder / "units.txt").write_text(f"{SECRET}\n" * 3),
         "units.txt: expected lines of 63 characters at least, got one of 4",

@@ -48,6 +48,7 @@ def test_leading_zeros_stay(engine, tmp_path):
         (b"\n", "expected a header line"),
         (f"{MARKER},{MARKER}\n".encode(), "every column name once"),
         (f"{MARKER},\n".encode(), "every column name once"),
+        (f"{MARKER},{MARKER.lower()}\n".encode(), "every column name once"),
         (MARKER.encode() + b"\xff,B\n", "UTF-8"),
         (f"{MARKER},B\n".encode("utf-16"), "UTF-8"),
         (f'"{MARKER}\n'.encode(), "UTF-8"),

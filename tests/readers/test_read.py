@@ -48,29 +48,32 @@ def test_the_tables_of_a_folder(small, small_frames, engine):
     assert dict(tables.extra) == {}
 
 
-def frame_forms(frame):
-    yield frame
-    yield frame.lazy()
-    yield frame.to_arrow()
-    yield frame.to_pandas()
-    yield frame.sample(fraction=1, shuffle=True, seed=1).to_pandas().sample(frac=1, random_state=2)
-    yield frame.to_arrow().to_batches()[0]
-    yield frame.to_arrow().to_reader()
-    yield frame.to_dict(as_series=False)
-    yield frame.with_columns(pl.all().cast(pl.Categorical))
+FORMS = {
+    "Polars": lambda frame: frame,
+    "lazy Polars": lambda frame: frame.lazy(),
+    "Polars categories": lambda frame: frame.with_columns(pl.exclude("MAFID").cast(pl.Categorical)),
+    "Polars categories as keys": lambda frame: frame.with_columns(pl.all().cast(pl.Categorical)),
+    "Arrow": lambda frame: frame.to_arrow(),
+    "Arrow batch": lambda frame: frame.to_arrow().to_batches()[0],
+    "Arrow reader": lambda frame: frame.to_arrow().to_reader(),
+    "Arrow categories": lambda frame: frame.with_columns(pl.all().cast(pl.Categorical)).to_arrow(),
+    "pandas": lambda frame: frame.to_pandas(),
+    "pandas, shuffled": lambda frame: frame.to_pandas().sample(frac=1, random_state=2),
+    "lists": lambda frame: frame.to_dict(as_series=False),
+}
 
 
-def test_frames_of_every_library(small_frames, engine):
-    for frame in frame_forms(small_frames["geo"]):
-        geo = geo_of(small_frames | {"geo": frame}, engine)
-        expected = small_frames["geo"].sort("MAFID")
-        assert geo.select(expected.columns).sort("MAFID").equals(expected)
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_of_every_library(small_frames, engine, form):
+    expected = small_frames["geo"].sort("MAFID")
+    geo = geo_of(small_frames | {"geo": FORMS[form](expected)}, engine)
+    assert geo.select(expected.columns).sort("MAFID").equals(expected)
 
 
-def test_frames_of_every_library_give_the_same_counts(small_frames, us):
-    counts = tabulate(us, small_frames)
-    for frame in frame_forms(small_frames["geo"]):
-        assert tabulate(us, small_frames | {"geo": frame}).equals(counts)
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_of_every_library_give_the_same_counts(small_frames, us, form):
+    given = small_frames | {"geo": FORMS[form](small_frames["geo"])}
+    assert tabulate(us, given).equals(tabulate(us, small_frames))
 
 
 @pytest.mark.parametrize("frame", [None, 3, [1], "persons", object()])

@@ -154,13 +154,13 @@ class Cluster:
             place = ("--work-dir", self.folder / name, "--cores", 1, "--memory", "1g")
             self.launch(name, "deploy.worker.Worker", *host, 0, *place, self.master)
 
-    def launch(self, name: str, kind: str, *words: object, memory: str = "256m") -> None:
+    def launch(self, name: str, kind: str, *words: object, memory: str = "256m", python: str = sys.executable) -> None:
         import pyspark
 
         home = Path(pyspark.__file__).parent
-        env = os.environ | PYTHON | {
+        env = os.environ | {
             "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": memory,
-            "SPARK_DAEMON_JAVA_OPTS": JVM, "SPARK_NO_DAEMONIZE": "1",
+            "SPARK_DAEMON_JAVA_OPTS": JVM, "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": python,
         }  # fmt: skip
         with (self.folder / f"{name}.log").open("w") as log:
             self.processes[name] = subprocess.Popen(
@@ -204,10 +204,10 @@ def cluster(tmp_path_factory):
         made.stop()
 
 
-@pytest.fixture(scope="session")
-def connect(tmp_path_factory):
-    """The address of a real Spark Connect server."""
-    made, port = Cluster(tmp_path_factory.mktemp("connect")), free_port()
+@contextlib.contextmanager
+def connect_server(folder: Path, python: str = sys.executable):
+    """The address of a real Spark Connect server, whose executors run a Python."""
+    made, port = Cluster(folder), free_port()
     conf = SMALL | {
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -218,9 +218,16 @@ def connect(tmp_path_factory):
     try:
         made.launch(
             "server", "deploy.SparkSubmit", "--master", "local[2]", "--class", f"org.apache.spark.{service}",
-            *words, "spark-internal", memory="1g",
+            *words, "spark-internal", memory="1g", python=python,
         )  # fmt: skip
         wait_for(port)
         yield f"sc://127.0.0.1:{port}"
     finally:
         made.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory):
+    """The address of a Spark Connect server."""
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address

@@ -1,5 +1,8 @@
 """The Census Edited File on Spark: the same tables as on DuckDB, and the same refusals."""
 
+from itertools import cycle, islice
+
+import polars as pl
 import pytest
 
 from phsafe.errors import DataError
@@ -17,6 +20,34 @@ def test_the_small_data_read_as_on_duckdb(pad, end, small_frames, write_cef, spa
     ]
     assert found[0] == found[1]
     assert len(found[0]["persons"]) == small_frames["persons"].height
+
+
+#: Ages that are none, or are written oddly, in three places of a line.
+AGES = [
+    "  7", "007", "7  ", " 7 ", "   ", "000", "  -", " -7", " +7", "7.0", "1e1", "\t7 ", "\u00a07 ", "\u30007 ", "７  ",
+    "é7 ",
+]  # fmt: skip
+
+
+def test_values_written_oddly_read_as_on_duckdb(small_frames, write_cef, spark, duck, tmp_path):
+    """Blanks around a number are no part of it; whatever else stands there is no number."""
+    odd = small_frames | {
+        "persons": small_frames["persons"].with_columns(
+            QAGE=pl.Series(islice(cycle(AGES), small_frames["persons"].height))
+        ),
+        "units": small_frames["units"].with_columns(
+            FINAL_POP=pl.Series(islice(cycle(["99999", "2", " 5", "x"]), small_frames["units"].height)),
+            HHRACE=pl.Series(islice(cycle(["  ", " 1", "é9", "01"]), small_frames["units"].height)),
+        ),
+    }
+    path = write_cef(tmp_path, odd)
+    one, other = (
+        {name: sorted(engine.fetch(table).to_pylist(), key=str) for name, table in load(path, engine).tables.items()}
+        for engine in (spark, duck)
+    )
+    assert one == other
+    ages = {person["QAGE"] for person in one["persons"]}
+    assert ages == {7, 0, None}
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_masters_that_are_not_there(helpers, us, small, tmp_path, master, words)
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
 def test_something_else_listens_there(helpers, us, small, tmp_path, scheme, monkeypatch):
     """As in the command, but for its patience of 30 seconds."""
-    code = "from phsafe.cli import main; from phsafe.engines import spark_session as s; s.START = s.ANSWER = 4; main()"
+    code = "from phsafe.cli import main; from phsafe.readers import spark_session as s; s.START = s.ANSWER = 4; main()"
     monkeypatch.setattr(helpers, "command", lambda *words: [helpers.sys.executable, "-c", code, *map(str, words)])
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"

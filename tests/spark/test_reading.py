@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from phsafe import tabulate
@@ -113,7 +114,7 @@ def test_paths_are_taken_letter_by_letter(spark, tmp_path, name):
         pl.DataFrame({"A": ["3"], "B": [value]}).write_parquet(folder / "p.parquet")
     right = [{"A": "3", "B": "right"}]
     assert rows(spark, tmp_path / name / "p.csv") == right
-    assert spark.fetch(spark.read_parquet([tmp_path / name / "p.parquet"], "MAFID")).to_pylist() == right
+    assert spark.fetch(spark.read_parquet([tmp_path / name / "p.parquet"])).to_pylist() == right
     assert set(spark.storage.files(spark.storage.address(tmp_path / name))) == {"p.csv", "p.parquet"}
 
 
@@ -121,14 +122,14 @@ def test_parquet_parts(spark, tmp_path):
     pl.DataFrame({"A": ["1"], "B": ["x"]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame({"B": ["y"], "A": ["2"]}).write_parquet(tmp_path / "2.parquet")
     both = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
-    found = spark.fetch(spark.read_parquet(both, "MAFID")).to_pylist()
+    found = spark.fetch(spark.read_parquet(both)).to_pylist()
     assert sorted(found, key=str) == [{"A": "1", "B": "x"}, {"A": "2", "B": "y"}]
     pl.DataFrame({"A": [2], "B": ["x"]}).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(DataError, match="same columns and types"):
-        spark.read_parquet(both, "MAFID")
+        spark.read_parquet(both)
     pl.DataFrame({"A": ["2"], "B": ["x"], "C": [1]}).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(DataError, match="same columns and types"):
-        spark.read_parquet(both, "MAFID")
+        spark.read_parquet(both)
 
 
 def test_damaged_parquet(spark, tmp_path, capfd):
@@ -138,12 +139,36 @@ def test_damaged_parquet(spark, tmp_path, capfd):
     content[100:-5000:7] = b"U" * len(content[100:-5000:7])
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        spark.fetch(spark.read_parquet([path], "MAFID"))
+        spark.fetch(spark.read_parquet([path]))
     assert str(caught.value).startswith(f"file://{path}: ")
     assert MARKER not in str(caught.value) + "".join(capfd.readouterr())
     path.write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match="can't be read"):
-        spark.read_parquet([path], "MAFID")
+        spark.read_parquet([path])
+
+
+def test_parquet_with_bytes_that_are_no_text(us, spark_options, small_frames, tmp_path):
+    for name, frame in small_frames.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    persons = small_frames["persons"].to_arrow()
+    odd = persons["RELSHIP"].cast(pa.binary()).to_pylist()
+    odd[7] = b"\xff" + MARKER.encode()
+    texts = pa.Array.from_buffers(pa.string(), len(odd), pa.array(odd, pa.binary()).buffers())
+    place = persons.schema.get_field_index("RELSHIP")
+    pq.write_table(persons.set_column(place, "RELSHIP", texts), tmp_path / "persons.parquet")
+    for options in (None, spark_options):
+        with pytest.raises(DataError) as caught:
+            tabulate(us, tmp_path, options=options, skip_validation=True)
+        assert len(str(caught.value).splitlines()) == 1
+        assert MARKER not in str(caught.value)
+    assert str(caught.value) == "the input: expected texts in UTF-8, got other bytes"
+
+
+def test_a_column_that_stands_twice(engine, small_frames):
+    persons = small_frames["persons"].to_arrow()
+    twice = persons.append_column("QAGE", persons["QAGE"])
+    with pytest.raises(DataError, match="expected column QAGE once, got it again"):
+        load(small_frames | {"persons": twice}, engine)
 
 
 def test_frames_of_every_type_are_taken_as_on_duckdb(spark, duck):

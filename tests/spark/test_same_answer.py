@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from phsafe.counting.findings import missing, outside
 
 from phsafe import tabulate, validate
 from phsafe.config import Config
+from phsafe.counting.encode import missing, outside
 from phsafe.exact_counts import tidy
 from phsafe.readers import load
 from phsafe.scan import scan_tables
@@ -67,8 +67,8 @@ def counted(us, duck, spark):
             found.append(scan_tables(tables, config, engine, examples=10_000))
         one, other = found
         assert report(one, {}) == report(other, {})
-        assert one.counted.findings.counts == other.counted.findings.counts
-        keys = [{rule: keys.tolist() for rule, keys in tabulated.counted.findings.keys.items()} for tabulated in found]
+        assert one.counted.broken == other.counted.broken
+        keys = [{rule: keys.tolist() for rule, keys in tabulated.counted.keys.items()} for tabulated in found]
         assert keys[0] == keys[1]
         for truncate in (True, False):
             assert tidy(config, one.counts(truncate=truncate)).equals(tidy(config, other.counts(truncate=truncate)))
@@ -90,7 +90,13 @@ def test_texts_as_numbers(counted):
 
 @pytest.mark.parametrize(
     ("table", "column"),
-    [("persons", "CENRACE"), ("persons", "RELSHIP"), ("units", "HHRACE"), ("units", "TEN"), ("geo", "TABBLKST")],
+    [
+        ("persons", "CENRACE"),
+        ("persons", "RELSHIP"),
+        ("units", "HHRACE"),
+        ("units", "TEN"),
+        ("geo", "TABBLKST"),
+    ],
 )
 def test_texts_in_conditions(counted, table, column):
     """A code is the same text, letter by letter; whatever else is there is missing or outside the domain."""
@@ -108,7 +114,7 @@ def test_digits_in_a_domain(counted):
     places = [place(FIRST + i, TABBLKGRPCE=text) for i, text in enumerate(TEXTS)]
     tabulated, _ = counted(frames(geo=places))
     inside = sum(text is not None and re.fullmatch("[0-9]", text) is not None for text in TEXTS)
-    counts = tabulated.counted.findings.counts
+    counts = tabulated.counted.broken
     assert counts[outside(GEO, GEO["TABBLKGRPCE"])] == len(TEXTS) - TEXTS.count(None) - inside
     assert counts[missing(GEO, GEO["TABBLKGRPCE"])] == TEXTS.count(None)
 
@@ -125,7 +131,7 @@ def test_numbers_of_every_size(counted):
     none = [n for n in NUMBERS if n is None or not -(2**31) <= n < 2**31]
     assert tabulated.counted.rows["persons"] == len(people)
     assert tabulated.counted.households == 1 + len(NUMBERS) - len(none)
-    assert tabulated.counted.findings.counts[missing(UNITS, UNITS["MAFID"])] == 2 * len(none)
+    assert tabulated.counted.broken[missing(UNITS, UNITS["MAFID"])] == 2 * len(none)
     assert keys[outside(GEO, GEO["MAFID"])] == sorted(set(NUMBERS) - set(none))
 
 
@@ -146,7 +152,7 @@ def test_frequent_keys(counted, limit):
     several = sorted({key for key in keys if key is not None and keys.count(key) > 1})
     (rule,) = [rule for rule in found if rule.name == "MAFID stands once in units"]
     assert found[rule] == several
-    assert tabulated.counted.findings.counts[rule] == sum(keys.count(key) for key in several)
+    assert tabulated.counted.broken[rule] == sum(keys.count(key) for key in several)
 
 
 def test_the_order_of_2020(us, counted, spark, oracle, as_dict):

@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from phsafe import tabulate
-from phsafe.engines import EngineOptions, open_engine, spark_session, started
+from phsafe.engines import EngineOptions, open_engine, started
 from phsafe.errors import PHSafeError
+from phsafe.readers import spark_session
 
 
 def refused(**options):

@@ -63,7 +63,7 @@ class ColumnEncoder:
 
     def _of_integers(self, values: pa.Array) -> Array:
         below, numbers = int(self.column.codes[0]) - 1, _integers(values)
-        given = (numbers.fill_null(below) if numbers.null_count else numbers).to_numpy().astype(np.int32)
+        given = (numbers.fill_null(below) if numbers.null_count else numbers).to_numpy()
         return gather(self._table, np.clip(given, below, below + len(self._table) - 1) - below)
 
     def _of_texts(self, values: pa.Array) -> Array:
@@ -113,7 +113,7 @@ class TableEncoder:
     def _keys(self, batch: pa.RecordBatch, counted: Counted) -> Array:
         """The key of each row: 32 bits if every row has one, otherwise 64 with `NO_KEY` where there is none."""
         column, given = self.layout[KEY], _integers(batch.column(KEY))
-        keys = (given.cast(pa.int64()).fill_null(NO_KEY) if given.null_count else given.cast(pa.int32())).to_numpy()
+        keys = (given.cast(pa.int64()).fill_null(NO_KEY) if given.null_count else given).to_numpy()
         inside = (keys >= column.codes[0]) & (keys <= column.codes[-1])
         if not inside.all():
             self._note(counted, column, keys, given, inside)
@@ -135,23 +135,23 @@ class TableEncoder:
 
 
 def _texts(values: pa.Array) -> pa.Array:
-    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    if pa.types.is_dictionary(values.type):
+        return _texts(values.dictionary).take(values.indices)
     return values if values.type == pa.string() else values.cast(pa.string())
 
 
 def _integers(values: pa.Array) -> pa.Array:
     """Whole numbers of 32 bits; null where a value is none or needs more."""
-    values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    if pa.types.is_dictionary(values.type):
+        return _integers(values.dictionary).take(values.indices)
     if not pa.types.is_integer(values.type):
         return _parsed(_texts(values))
-    if values.type.bit_width < 32 or values.type == pa.int32():
-        return values
-    low, high = pc.min_max(values).as_py().values()
-    if low is not None and (low < SMALLEST or high > LARGEST):
+    if values.type.bit_width >= 32 and values.type != pa.int32():
         fits = pc.less_equal(values, pa.scalar(LARGEST, values.type))
         if pa.types.is_signed_integer(values.type):
             fits = pc.and_(fits, pc.greater_equal(values, SMALLEST))
-        values = pc.if_else(fits, values, pa.scalar(None, values.type))
+        if not pc.all(fits).as_py():
+            values = pc.if_else(fits, values, pa.scalar(None, values.type))
     return values.cast(pa.int32())
 
 
@@ -159,9 +159,10 @@ def _parsed(texts: pa.Array) -> pa.Array:
     """Texts in the form of `INTEGER_TEXT` as numbers; null for others."""
     try:
         numbers = texts.cast(pa.int32())
-        # Arrow also reads signs and leading zeros. If there are as many digits as characters, there were none.
+        # Arrow also reads signs, leading zeros and 0x1F. If there are as many digits as characters, there were none.
         digits = 1 + np.searchsorted(POWERS, numbers.drop_null().to_numpy(), side="right")
-        if digits.sum() == (pc.sum(pc.binary_length(texts)).as_py() or 0):
+        is_hex = pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py()
+        if digits.sum() == (pc.sum(pc.binary_length(texts)).as_py() or 0) and not is_hex:
             return numbers
     except pa.ArrowInvalid:
         pass

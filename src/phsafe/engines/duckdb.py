@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from typing import Any
 
 from phsafe.counting.counted import Counted
@@ -43,10 +44,10 @@ class DuckDB(LocalReader):
         in_key_order = {name: table for name, table in groups.items() if table is not None}
         ranges = cut([*in_key_order.values()]) if len(in_key_order) == len(tables) else None
         if ranges is not None:
-            try:
-                return _added(kernel, SortedPartition(kernel, in_key_order), ranges, jobs, progress)
-            except OrderError:
-                pass
+            with suppress(OrderError):
+                counted = _added(kernel, SortedPartition(kernel, in_key_order), ranges, jobs, progress)
+                if counted.rows == {name: table.rows for name, table in tables.items()}:
+                    return counted
         return self._scan_unsorted(tables, kernel, rows, jobs, progress)
 
     def _scan_unsorted(
@@ -86,7 +87,8 @@ def _added(
 ) -> Counted:
     """The sum over all partitions."""
     total = kernel.nothing()
-    for done, counted in enumerate(in_order(work, tasks, jobs), start=1):
-        total += counted
-        progress(done / len(tasks))
+    with closing(in_order(work, tasks, jobs)) as parts:
+        for done, counted in enumerate(parts, start=1):
+            total += counted
+            progress(done / len(tasks))
     return total

@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,11 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from phsafe.counting.counted import Counted
+from phsafe.counting.encode import LARGEST, SMALLEST
 from phsafe.counting.households import OrderError
 from phsafe.counting.kernel import Kernel
 from phsafe.counting.records import Array, Rows
 from phsafe.errors import PHSafeError
-from phsafe.readers.local import opened_parquet, parquet_in_words
+from phsafe.readers.local import read_row_group
 from phsafe.schema import KEY
 
 T = TypeVar("T")
@@ -67,6 +67,8 @@ def row_groups(files: Sequence[Path]) -> list[RowGroup] | None:
             group = metadata.row_group(i)
             keys = group.column(names.index(KEY)).statistics
             if keys is None or not keys.has_min_max or not isinstance(keys.min, int):
+                return None
+            if not SMALLEST <= keys.min <= keys.max <= LARGEST:
                 return None
             groups.append(RowGroup(keys.min, keys.max, group.num_rows, path, i))
     groups.sort()
@@ -114,20 +116,13 @@ class SortedPartition:
         for group in self.tables[name]:
             if not group.overlaps(keys):
                 continue
-            file = opened_parquet(group.path)
-            columns = [column for column in file.schema_arrow.names if column in self.kernel.encoders[name].layout]
-            read = partial(file.read_row_group, group.number, columns, use_threads=False)
-            table = parquet_in_words([group.path], read)
             last = group.low
-            for batch in table.to_batches():
-                found = batch.column(KEY)
-                numbers = found.fill_null(group.low - 1).to_numpy()
-                if len(numbers) == 0:
-                    continue
+            for batch in read_row_group(group.path, group.number, self.kernel.encoders[name].layout.names):
+                numbers = batch.column(KEY).fill_null(group.low - 1).to_numpy()
                 in_order = bool((numbers[1:] >= numbers[:-1]).all())
-                if numbers[0] < last or numbers[-1] > group.high or not in_order:
+                if len(numbers) and (numbers[0] < last or numbers[-1] > group.high or not in_order):
                     raise OrderError("expected keys in order, and between those that the statistics say")
-                last = int(numbers[-1])
+                last = numbers[-1] if len(numbers) else last
                 start, end = np.searchsorted(numbers, keys)
                 yield batch.slice(start, end - start)
 
@@ -176,14 +171,21 @@ class Buckets:
         return rows
 
     def _read(self, bucket: int) -> Iterator[Rows]:
-        size = self._row.itemsize
-        with self._path.open("rb") as file:
-            for block in self._blocks:
-                start, end = map(int, block.starts[bucket : bucket + 2])
-                packed = np.frombuffer(
-                    os.pread(file.fileno(), (end - start) * size, block.offset + start * size), self._row
-                )
-                yield Rows(packed["key"], packed["record"], block.raw and block.raw.slice(start, end - start))
+        size, why = self._row.itemsize, "it was cut short"
+        try:
+            with self._path.open("rb") as file:
+                for block in self._blocks:
+                    start, end = map(int, block.starts[bucket : bucket + 2])
+                    content = os.pread(file.fileno(), (end - start) * size, block.offset + start * size)
+                    packed = np.frombuffer(content, self._row)
+                    yield Rows(packed["key"], packed["record"], block.raw and block.raw.slice(start, end - start))
+                    if len(packed) < end - start:
+                        break
+                else:
+                    return
+        except OSError as error:
+            why = str(error.strerror)
+        raise PHSafeError(f"a temporary file in {self._path.parent.parent} can't be read: {why}")
 
 
 @dataclass(frozen=True)

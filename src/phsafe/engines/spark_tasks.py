@@ -52,6 +52,7 @@ class EncodeTask:
         """Pack some of the rows; the last row says what was found."""
         counted = self.kernel.nothing()
         for batch in batches:
+            batch.validate(full=True)  # Texts that are not UTF-8 are refused here.
             rows = self.kernel.encode(self.name, [batch], counted)
             yield self._shuffled(bucket_of(rows.key, BUCKETS), rows, None)
         yield self._shuffled(np.array([FOUND]), Rows(np.zeros(1, np.int32), np.zeros(1, np.int64)), dumps(counted))

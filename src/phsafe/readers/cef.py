@@ -59,7 +59,7 @@ def _line_problems(files: Files, layout: Layout, lines: EngineTable, engine: Tab
         width, (start, end) = files.widths[layout.name], files.slices[layout.name][STATE]
         fits = f"length(line) = {width} AND {_is_digits(_slice(start, end))}"
         expected = f"every line as long as the first ({width}), with a state's two digits at {start}:{end}"
-    sql = f"SELECT CAST(count(*) AS BIGINT) AS bad FROM {{lines}} AS l WHERE NOT ({fits})"  # noqa: S608
+    sql = f"SELECT CAST(count(*) AS BIGINT) AS bad FROM {{lines}} AS l WHERE NOT coalesce({fits}, FALSE)"  # noqa: S608
     bad = engine.fetch(engine.query(sql, {"lines": lines}, pa.schema([("bad", pa.int64())])))
     if not bad["bad"][0].as_py():
         return []

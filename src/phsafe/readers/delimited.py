@@ -39,6 +39,7 @@ def header(path: Location, line: bytes) -> list[str]:
         raise DataError(f"{path}: expected CSV text in UTF-8 with a header line, got other bytes") from None
     if not names or len(line) >= MAX_HEADER:
         raise DataError(f"{path}: expected a header line with column names, got none")
-    if len(set(names)) != len(names) or "" in names:
+    # Engines don't tell names apart that differ in case only.
+    if len({name.lower() for name in names}) != len(names) or "" in names:
         raise DataError(f"{path}: expected every column name once, got repeated or empty ones")
     return names

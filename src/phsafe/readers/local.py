@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -92,8 +92,8 @@ class LocalReader:
     def read_parquet(self, paths: Sequence[Location]) -> LocalTable:
         """See `TableReader`."""
         files = [Path(path).absolute() for path in paths]
-        schema = parquet_in_words(files, lambda: pq.read_schema(files[0])).remove_metadata()
-        rows = parquet_in_words(files, lambda: sum(pq.read_metadata(file).num_rows for file in files))
+        schema = _in_words(files, lambda: pq.read_schema(files[0])).remove_metadata()
+        rows = _in_words(files, lambda: sum(pq.read_metadata(file).num_rows for file in files))
         return LocalTable(schema, rows, lambda: _parquet_batches(files, schema), files=files)
 
     def read_arrow(self, frame: pa.Table) -> LocalTable:
@@ -107,10 +107,11 @@ class LocalReader:
 
     def fetch(self, table: LocalTable) -> pa.Table:
         """See `TableReader`."""
-        return pa.Table.from_batches([*table.batches(), *table.schema.empty_table().to_batches()], table.schema)
+        batches = [*table.batches()]
+        return pa.Table.from_batches(batches).cast(table.schema) if batches else table.schema.empty_table()
 
     def _stream(self, sql: str) -> Iterator[pa.RecordBatch]:
-        cursor = self._connection.cursor()
+        cursor = self._tell(self._connection.cursor)
         try:
             reader = self._tell(lambda: cursor.sql(sql).to_arrow_reader(TASK_ROWS))
             while (batch := self._tell(lambda: next(reader, None))) is not None:
@@ -133,7 +134,7 @@ class LocalReader:
         told: BaseException
         try:
             return work()
-        except duckdb.Error as error:
+        except (duckdb.Error, OSError, pa.ArrowException) as error:  # The last two: while Arrow fetches rows.
             told = in_words(error, self._scratch.path, self._texts)
         except RuntimeError as error:
             if not was_interrupted(error):
@@ -149,7 +150,7 @@ class LocalReader:
 
 
 @lru_cache(maxsize=8)
-def opened_parquet(path: Path) -> pq.ParquetFile:
+def _opened(path: Path) -> pq.ParquetFile:
     """A Parquet file whose texts are read as dictionaries."""
     return pq.ParquetFile(path, read_dictionary=_texts(pq.read_schema(path)))
 
@@ -158,7 +159,26 @@ def _texts(schema: pa.Schema) -> list[str]:
     return [c.name for c in schema if pa.types.is_string(c.type) or pa.types.is_large_string(c.type)]
 
 
-def parquet_in_words(paths: Sequence[Path], work: Callable[[], T]) -> T:
+def read_row_group(path: Path, number: int, columns: Sequence[str]) -> list[pa.RecordBatch]:
+    """The rows of a row group, as far as it has the columns; texts as dictionaries."""
+
+    def read() -> list[pa.RecordBatch]:
+        file = _opened(path)
+        found = [name for name in file.schema_arrow.names if name in columns]
+        return [_valid(batch) for batch in file.read_row_group(number, found, use_threads=False).to_batches()]
+
+    return _in_words([path], read)
+
+
+def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of rows; an error of Arrow's if a text is not UTF-8."""
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            column.dictionary.validate(full=True)
+    return batch
+
+
+def _in_words(paths: Sequence[Path], work: Callable[[], T]) -> T:
     """The result of reading files, or its failure in our words alone: the text of a library may quote records."""
     try:
         return work()
@@ -173,10 +193,10 @@ def _parquet_batches(files: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Re
     from pyarrow import dataset  # noqa: PLC0415  (it takes long to load)
 
     form = dataset.ParquetFileFormat(dictionary_columns=_texts(schema))
-    found = parquet_in_words(files, lambda: dataset.dataset([*map(os.fspath, files)], format=form))
+    found = _in_words(files, lambda: dataset.dataset([*map(os.fspath, files)], format=form))
     batches = found.to_batches(batch_size=TASK_ROWS, batch_readahead=2, fragment_readahead=1)
-    while (batch := parquet_in_words(files, lambda: next(batches, None))) is not None:
-        yield batch
+    while (batch := _in_words(files, lambda: next(batches, None))) is not None:
+        yield _in_words(files, partial(_valid, batch))
 
 
 def _literal(path: Path) -> str:

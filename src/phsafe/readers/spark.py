@@ -30,8 +30,11 @@ PINNED = {
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.variable.substitute": "false",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # Larger batches than Spark's own: the kernel's cost is by the batch as much as by the row.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
+    # A table of so many files is listed without a job of its own.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100",
 }
 #: Seconds in which Spark must say what lies in a folder. It needs no worker for that.
 LOOK = 45.0

@@ -26,8 +26,7 @@ def schema_of(schema: Any) -> pa.Schema:  # noqa: ANN401
 
 def plain(frame: pa.Table) -> pa.Table:
     """The same columns, without dictionaries, views and unsigned integers."""
-    columns = {name: _plain(column) for name, column in zip(frame.column_names, frame.columns, strict=True)}
-    return pa.table(columns)
+    return pa.table([_plain(column) for column in frame.columns], names=frame.column_names)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -40,8 +40,11 @@ _PYTHON: _Signs = (
      "(PYSPARK_PYTHON names it)"),
     (("python_version_mismatch",),
      "Spark's executors run another version of Python than this program; name one with PYSPARK_PYTHON"),
-    (("cannot run program",),
+    (("cannot run program", "error from python worker"),
      "Spark's executors can't start Python; install it there, with NumPy and PyArrow, or name it with PYSPARK_PYTHON"),
+    (("python worker exited unexpectedly",),
+     "a Python process of Spark's executors ended in the middle, perhaps for lack of memory; "
+     "raise spark.executor.memoryOverhead or spark.sql.shuffle.partitions"),
 )  # fmt: skip
 #: Signs of a problem with the cluster.
 _CLUSTER: _Signs = (
