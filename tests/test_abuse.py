@@ -9,9 +9,10 @@ import stat
 import polars as pl
 import pytest
 
-from phsafe import scratch
 from phsafe import exact_counts as output
-from phsafe.engines import buckets, local_scan
+from phsafe import scratch
+from phsafe.engines import duckdb as engine
+from phsafe.engines.partitions import BucketPartition
 from phsafe.privacy.ledger import Ledger
 
 NAMES = {
@@ -212,7 +213,7 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
     data.mkdir()
     for name, frame in small_frames.items():
         (pl.concat([frame, frame.head(1)]) if name == "units" else frame).write_csv(data / f"{name}.csv")
-    places = ["phsafe-temp-*", "phsafe-temp-*/persons-*", ".counts.*"]
+    places = ["phsafe-temp-*", "phsafe-temp-*/persons.rows", ".counts.*"]
 
     def mode_of(path):
         return stat.S_IMODE(path.stat().st_mode)
@@ -227,9 +228,9 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
         monkeypatch.setattr(module, name, look)
 
     # At these moments there are records in temporary files, and counts in a folder without its name.
-    spy(local_scan, "read_bucket")
+    spy(BucketPartition, "__call__")
     spy(output, "write_table")
-    monkeypatch.setattr(buckets, "BUCKET_ROWS", 100)
+    monkeypatch.setattr(engine, "BUCKET_ROWS", 100)
     before = os.umask(0)
     try:
         words = ["--skip-validation", "--temp-dir", tmp_path]
@@ -239,7 +240,7 @@ def test_everything_confidential_is_the_owner_s_under_an_open_umask(
     finally:
         os.umask(before)
     assert released.code == counted.code == 0
-    assert set(seen) == {("phsafe-temp-*", 0o700), ("phsafe-temp-*/persons-*", 0o600), (".counts.*", 0o700)}
+    assert set(seen) == {("phsafe-temp-*", 0o700), ("phsafe-temp-*/persons.rows", 0o600), (".counts.*", 0o700)}
     confidential = [tmp_path / name for name in ("l", "l.key", "keys.csv", "counts")]
     for path in [*confidential, *(tmp_path / "counts").rglob("*")]:
         assert mode_of(path) == (0o700 if path.is_dir() else 0o600), path

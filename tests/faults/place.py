@@ -180,17 +180,17 @@ def message_problems(ending: Ending) -> Iterator[str]:
 
 def spilling() -> None:
     """Have rows go through temporary files, though they are few."""
-    from phsafe.engines import buckets
+    from phsafe.engines import duckdb
 
-    buckets.BUCKET_ROWS = 100
+    duckdb.BUCKET_ROWS = 100
 
 
 def sharing() -> None:
     """The same, by several processes."""
-    from phsafe.engines import local_scan
+    from phsafe.engines import duckdb
 
     spilling()
-    local_scan.PARALLEL_ROWS = 0
+    duckdb.PARALLEL_ROWS = 0
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ MARKER = "ZQX731MARK"
 ODD = ["", "NaN", "-1", "1e999", "9" * 21, "'", '"', ";--", "\0", "é", "x" * 500, "01", " 1", "null", MARKER]
 #: How often a file is random from end to end, rather than a good one with something changed.
 RANDOM = 0.6
+#: Rows of a row group, so that the small data have many of them.
+ROW_GROUP = 50
 NUMBERS = [None, True, -1, 0, 0.1, 1e-300, 10**400]
 
 
@@ -80,7 +82,7 @@ def damage_parquet(rng: random.Random, file: Path) -> None:
     elif kind == 6:
         names = rng.sample([*frame.columns, "x", MARKER], rng.randrange(1, 6))
         frame = pl.DataFrame({n: rng.choice([ODD[:3], [1, 2, None], [[1], [], None], [0.5, None, 1.0]]) for n in names})
-    frame.write_parquet(file)
+    frame.write_parquet(file, row_group_size=ROW_GROUP)
     if kind == 7:
         file.write_bytes(damage_bytes(rng, file.read_bytes()))
 

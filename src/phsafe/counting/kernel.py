@@ -92,27 +92,21 @@ class Kernel:
     def _count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
         h = group(persons, units, geo)
         counted.households += len(h.key)
-        person_class, unit_format, geo_rtype = (
-            self.person_class(persons.record),
-            self.formats["units"],
-            self._geo_rtype(h),
-        )
+        unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo) - 1
+        person_class = self.person_class(persons.record)
         check_units(units, unit_format, counted)
         members = members_of(h, person_class, self.member_words)
-        check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype - 1, members, counted)
+        check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
         countable = self._countable(h)
         cut = dropped(persons, person_class, countable, h, self.cuts, self.digests)
         counted.beyond += np.array([len(rows) for rows in cut], np.int64)
         self._vectorize(h, person_class, countable, cut, counted)
 
-    def _geo_rtype(self, h: Households) -> Array:
-        return self.formats["geo"]["RTYPE"].codes(h.geo)
-
     def _countable(self, h: Households) -> Array:
         """Whether a household counts: one unit row and one geo row, housing units in the filter (claim C1.3)."""
+        unit, geo = self.formats["units"]["RTYPE"].codes(h.unit), self.formats["geo"]["RTYPE"].codes(h.geo)
         in_filter = gather(self.in_filter, self.formats["geo"]["TABBLKST"].codes(h.geo))
-        is_unit = self.formats["units"]["RTYPE"].codes(h.unit) == HOUSING
-        return (h.units == 1) & (h.geos == 1) & in_filter & is_unit & (self._geo_rtype(h) == HOUSING)
+        return (h.units == 1) & (h.geos == 1) & in_filter & (unit == HOUSING) & (geo == HOUSING)
 
     def _vectorize(
         self, h: Households, person_class: Array, countable: Array, cut: list[Array], counted: Counted

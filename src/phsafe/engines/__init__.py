@@ -14,20 +14,9 @@ from dataclasses import replace
 from phsafe.engines.duckdb import DuckDB
 from phsafe.engines.engine import Engine
 from phsafe.errors import PHSafeError
-from phsafe.readers.options import ENGINES, EngineName, EngineOptions, EngineTable, Location, Storage
+from phsafe.readers.options import ENGINES, EngineOptions, Location, Storage
 
-__all__ = [
-    "ENGINES",
-    "DuckDB",
-    "Engine",
-    "EngineName",
-    "EngineOptions",
-    "EngineTable",
-    "Location",
-    "Storage",
-    "open_engine",
-    "started",
-]
+__all__ = ["ENGINES", "DuckDB", "Engine", "EngineOptions", "Location", "Storage", "open_engine", "started"]
 
 #: How many files a run may have open at once, with room to spare.
 MOST_FILES = 64
