@@ -20,6 +20,7 @@ from phsafe.engines.spark_tasks import SHUFFLED_ARROW, CountTask, EncodeTask
 from phsafe.errors import PHSafeError
 from phsafe.privacy.ledger import Ledger
 from phsafe.readers import load
+from phsafe.readers import spark as spark_reader
 from phsafe.scan import scan_tables
 from phsafe.synthesis import synth
 
@@ -280,7 +281,7 @@ def test_a_shuffle_that_scatters_a_key_is_refused(us, spark, small_frames, monke
 
 def test_a_session_with_large_types(us, small_frames, spark_options, monkeypatch):
     """What a given session asks of Arrow changes nothing: odd texts in some of many batches."""
-    monkeypatch.setitem(spark_engine.PINNED, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    monkeypatch.setitem(spark_reader.PINNED, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     session = spark_options.session
     session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
     is_odd = pl.int_range(pl.len()) % 500 == 7

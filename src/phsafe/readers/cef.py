@@ -77,19 +77,24 @@ def _slice(start: int, end: int) -> str:
     return f"substr(line, {start + 1}, {end - start})"
 
 
+def _trimmed(text: str) -> str:
+    """A text without blanks around it. DuckDB's plain trim removes other white space as well."""
+    return f"trim(BOTH ' ' FROM {text})"
+
+
 def _is_digits(text: str) -> str:
     return f"({text} <> '' AND translate({text}, '0123456789', '') = '')"
 
 
 def _value(name: str, text: str, layout: Layout) -> str:
     if name == BLOCK:
-        return f"trim({text})"
+        return _trimmed(text)
     if name in BLANKS:
-        text = f"(CASE WHEN trim({text}) = '' THEN '{BLANKS[name]}' ELSE {text} END)"
+        text = f"(CASE WHEN {_trimmed(text)} = '' THEN '{BLANKS[name]}' ELSE {text} END)"
     if not layout[name].is_integer:
         return text
     # Zeros or blanks may come first.
-    return f"(CASE WHEN {_is_digits(f'trim({text})')} THEN TRY_CAST(trim({text}) AS INTEGER) END)"
+    return f"(CASE WHEN {_is_digits(_trimmed(text))} THEN TRY_CAST({_trimmed(text)} AS INTEGER) END)"
 
 
 def _with_family(engine: TableReader, homes: EngineTable, persons: EngineTable) -> EngineTable:
@@ -119,7 +124,7 @@ def _located(engine: TableReader, homes: EngineTable, lines: EngineTable, header
     split = ", ".join(f"{value} AS {name}" for name, value in values.items())
     sql = f"""
         SELECT {", ".join(columns)} FROM {{homes}} AS u
-        INNER JOIN (SELECT {split} FROM {{lines}} AS l) AS b ON u.{BLOCK} = trim(b.{BLOCK_KEY})"""  # noqa: S608
+        INNER JOIN (SELECT {split} FROM {{lines}} AS l) AS b ON u.{BLOCK} = {_trimmed(f'b.{BLOCK_KEY}')}"""  # noqa: S608
     return engine.query(sql, {"homes": homes, "lines": lines}, _schema(columns, GEO))
 
 

@@ -32,6 +32,7 @@ _FILES: _Signs = (
      "expected the same columns and types in every Parquet file, got others"),
     (("is not a parquet file", "cannot_read_file_footer", "could not read footer", "unable_to_infer_schema"),
      "expected Parquet files, but they can't be read as such"),
+    (("invalid utf8",), "expected texts in UTF-8, got other bytes"),
 )  # fmt: skip
 #: Signs of a problem with Python on the executors.
 _PYTHON: _Signs = (
@@ -78,7 +79,8 @@ def _sentence(error: Exception, places: Sequence[str]) -> PHSafeError:
     low = text.lower()
     named = [place for place in places if place.partition("://")[2].lstrip("/") in text]
     hosts = [place for place in places if not place.startswith("file:") and _host(place) in text]
-    place = max(named or hosts, key=len) if named or hosts else (places[-1] if places else "the input")
+    only = places[0] if len(set(places)) == 1 else "the input"
+    place = max(named or hosts, key=len, default=only)
     for signs, sentence in _PYTHON:
         if any(sign in low for sign in signs):
             return PHSafeError(sentence)
