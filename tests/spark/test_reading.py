@@ -114,7 +114,7 @@ def test_paths_are_taken_letter_by_letter(spark, tmp_path, name):
         pl.DataFrame({"A": ["3"], "B": [value]}).write_parquet(folder / "p.parquet")
     right = [{"A": "3", "B": "right"}]
     assert rows(spark, tmp_path / name / "p.csv") == right
-    assert spark.fetch(spark.read_parquet([tmp_path / name / "p.parquet"], "MAFID")).to_pylist() == right
+    assert spark.fetch(spark.read_parquet([tmp_path / name / "p.parquet"])).to_pylist() == right
     assert set(spark.storage.files(spark.storage.address(tmp_path / name))) == {"p.csv", "p.parquet"}
 
 
@@ -122,14 +122,14 @@ def test_parquet_parts(spark, tmp_path):
     pl.DataFrame({"A": ["1"], "B": ["x"]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame({"B": ["y"], "A": ["2"]}).write_parquet(tmp_path / "2.parquet")
     both = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
-    found = spark.fetch(spark.read_parquet(both, "MAFID")).to_pylist()
+    found = spark.fetch(spark.read_parquet(both)).to_pylist()
     assert sorted(found, key=str) == [{"A": "1", "B": "x"}, {"A": "2", "B": "y"}]
     pl.DataFrame({"A": [2], "B": ["x"]}).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(DataError, match="same columns and types"):
-        spark.read_parquet(both, "MAFID")
+        spark.read_parquet(both)
     pl.DataFrame({"A": ["2"], "B": ["x"], "C": [1]}).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(DataError, match="same columns and types"):
-        spark.read_parquet(both, "MAFID")
+        spark.read_parquet(both)
 
 
 def test_damaged_parquet(spark, tmp_path, capfd):
@@ -139,12 +139,12 @@ def test_damaged_parquet(spark, tmp_path, capfd):
     content[100:-5000:7] = b"U" * len(content[100:-5000:7])
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        spark.fetch(spark.read_parquet([path], "MAFID"))
+        spark.fetch(spark.read_parquet([path]))
     assert str(caught.value).startswith(f"file://{path}: ")
     assert MARKER not in str(caught.value) + "".join(capfd.readouterr())
     path.write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match="can't be read"):
-        spark.read_parquet([path], "MAFID")
+        spark.read_parquet([path])
 
 
 def test_parquet_with_bytes_that_are_no_text(us, spark_options, small_frames, tmp_path):

@@ -118,7 +118,9 @@ class SortedPartition:
                 continue
             last = group.low
             for batch in read_row_group(group.path, group.number, self.kernel.encoders[name].layout.names):
-                numbers = batch.column(KEY).fill_null(group.low - 1).to_numpy()
+                if batch.column(KEY).null_count or not pa.types.is_integer(batch.column(KEY).type):
+                    raise OrderError("expected a whole number as the key of every row")
+                numbers = batch.column(KEY).to_numpy()
                 in_order = bool((numbers[1:] >= numbers[:-1]).all())
                 if len(numbers) and (numbers[0] < last or numbers[-1] > group.high or not in_order):
                     raise OrderError("expected keys in order, and between those that the statistics say")
@@ -172,15 +174,17 @@ class Buckets:
 
     def _read(self, bucket: int) -> Iterator[Rows]:
         size, why = self._row.itemsize, "it was cut short"
+        if not self._blocks:
+            return  # A table without rows has no file.
         try:
             with self._path.open("rb") as file:
                 for block in self._blocks:
                     start, end = map(int, block.starts[bucket : bucket + 2])
                     content = os.pread(file.fileno(), (end - start) * size, block.offset + start * size)
+                    if len(content) < (end - start) * size:
+                        break
                     packed = np.frombuffer(content, self._row)
                     yield Rows(packed["key"], packed["record"], block.raw and block.raw.slice(start, end - start))
-                    if len(packed) < end - start:
-                        break
                 else:
                     return
         except OSError as error:

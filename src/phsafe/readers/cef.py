@@ -124,7 +124,7 @@ def _located(engine: TableReader, homes: EngineTable, lines: EngineTable, header
     split = ", ".join(f"{value} AS {name}" for name, value in values.items())
     sql = f"""
         SELECT {", ".join(columns)} FROM {{homes}} AS u
-        INNER JOIN (SELECT {split} FROM {{lines}} AS l) AS b ON u.{BLOCK} = {_trimmed(f'b.{BLOCK_KEY}')}"""  # noqa: S608
+        INNER JOIN (SELECT {split} FROM {{lines}} AS l) AS b ON u.{BLOCK} = {_trimmed(f"b.{BLOCK_KEY}")}"""  # noqa: S608
     return engine.query(sql, {"homes": homes, "lines": lines}, _schema(columns, GEO))
 
 

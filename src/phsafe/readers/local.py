@@ -121,6 +121,7 @@ class LocalReader:
 
     def close(self) -> None:
         """See `TableReader`."""
+        _opened.cache_clear()  # The next run may find other files under these names.
         try:
             self._connection.close()
         finally:
@@ -173,8 +174,7 @@ def read_row_group(path: Path, number: int, columns: Sequence[str]) -> list[pa.R
 def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of rows; an error of Arrow's if a text is not UTF-8."""
     for column in batch.columns:
-        if pa.types.is_dictionary(column.type):
-            column.dictionary.validate(full=True)
+        (column.dictionary if pa.types.is_dictionary(column.type) else column).validate(full=True)
     return batch
 
 
