@@ -94,15 +94,18 @@ def test_where_there_are_no_locks_nothing_is_swept(tmp_path, monkeypatch):
     assert made.path.exists()
 
 
-def test_a_sweep_between_making_and_locking(tmp_path, monkeypatch):
+@pytest.mark.parametrize("moment", ["before it is opened", "before it is locked"])
+def test_a_sweep_between_making_and_locking(tmp_path, monkeypatch, moment):
     """The name is taken away before the lock is there; another is made."""
     really, times = scratch._open, []
 
     def open_late(path):
-        descriptor = really(path)
-        if not times:
-            path.rmdir()
         times.append(path)
+        if len(times) == 1 and moment == "before it is opened":
+            path.rmdir()
+        descriptor = really(path)
+        if len(times) == 1:
+            path.rmdir()
         return descriptor
 
     monkeypatch.setattr(scratch, "_open", open_late)

@@ -36,8 +36,11 @@ class ScratchFolder:
         for _ in range(_TRIES):
             path = parent / f"{kind}{''.join(_places())}{secrets.token_hex(8)}{ending}"
             path.mkdir(mode=0o700)
-            descriptor = _open(path)
-            # Between making and locking, a sweep may have taken it for a dead one.
+            # Between making and locking, a sweep may take it for a dead one.
+            try:
+                descriptor = _open(path)
+            except FileNotFoundError:
+                continue
             if _lock(descriptor) is not False and _is(path, descriptor):
                 os.fchmod(descriptor, 0o700)
                 self.path = path
