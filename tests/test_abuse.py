@@ -191,7 +191,6 @@ def test_a_million_digits_in_a_record(phsafe_command, config, small, tmp_path):
     assert Ledger.open(tmp_path / "l").entries() == ()
 
 
-@pytest.mark.xfail(strict=True, reason="a fault of phsafe.counting.truncate; this goes when the fault goes")
 def test_letters_of_control_in_a_record(phsafe_command, config, small, tmp_path):
     """One of them stands between the values of a record that nobody knows, when large households are ordered."""
     data = tmp_path / "data"

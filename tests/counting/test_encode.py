@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from phsafe.counting.counted import NO_KEY, Counted
-from phsafe.counting.encode import MISSING, SEPARATOR, TableEncoder, missing, outside
+from phsafe.counting.encode import MISSING, SEPARATOR, TableEncoder, missing, outside, raw_values
 from phsafe.counting.records import RecordFormat
 from phsafe.schema import GEO, PERSONS
 
@@ -98,3 +98,10 @@ def test_digits_are_their_own_code():
         "TABBLKCOU", ["000", "999", "9999", "００1"], pa.string(), layout=GEO, record_format=record_format, good=good
     )
     assert record_format["TABBLKCOU"].codes(rows.record).tolist() == [1, 1000, 0, 0]
+
+
+@pytest.mark.parametrize("text", ["\x1f", "\x1e", "\x1em", "\x1es\x1ee", "a\x1fb\x1e", "", "\x00"])
+def test_values_with_any_letters_come_back(text):
+    rows, _ = encoded("RELSHIP", [text, None], pa.string())
+    assert [raw_values(raw)[-1] for raw in rows.raw.to_pylist()] == [text, None]
+    assert all(len(raw_values(raw)) == 5 for raw in rows.raw.to_pylist())

@@ -18,8 +18,8 @@ from phsafe.schema import KEY, LAYOUTS, Column, Digits, Layout
 INTEGER_TEXT = "^(0|[1-9][0-9]{0,8})$"
 #: Numbers with one digit are below the first of these, with two digits below the second, and so on.
 POWERS = 10 ** np.arange(1, 9)
-#: In the text of a record with an unknown code: between two values, and for a missing value.
-SEPARATOR, MISSING = "\x1f", "\x00"
+#: In the text of a record with an unknown code: between two values, for a missing value, and for letters of values.
+SEPARATOR, MISSING, ESCAPES = "\x1f", "\x1em", (("\x1e", "\x1ee"), ("\x1f", "\x1es"))
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
@@ -129,9 +129,20 @@ class TableEncoder:
         """The values of the rows with an unknown code, one text for each row."""
         odd = pa.array(~known)
         values = [encoder.readable(batch.column(encoder.column.name)).filter(odd) for encoder in self._columns]
-        texts = [column.cast(pa.string()).fill_null(MISSING) for column in values]
+        texts = [column.cast(pa.string()) for column in values]
+        for letter, escaped in ESCAPES:
+            texts = [pc.replace_substring(text, letter, escaped) for text in texts]
+        texts = [text.fill_null(MISSING) for text in texts]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
         return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), odd, joined)
+
+
+def raw_values(raw: str) -> list[str | None]:
+    """The values in the text of a record with an unknown code; None for a missing one."""
+    texts = raw.split(SEPARATOR)
+    for letter, escaped in reversed(ESCAPES):
+        texts = [text if text == MISSING else text.replace(escaped, letter) for text in texts]
+    return [None if text == MISSING else text for text in texts]
 
 
 def _texts(values: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phsafe.counting.encode import MISSING, SEPARATOR
+from phsafe.counting.encode import raw_values
 from phsafe.counting.households import Households
 from phsafe.counting.records import Array, RecordFormat, Rows
 from phsafe.schema import KEY, PERSONS
@@ -60,7 +60,7 @@ class ValueDigests:
     def __call__(self, record: int, raw: str | None) -> tuple[bytes, bytes]:
         """The digests that `order_key` takes; `raw` has the values if one of the record's codes is unknown."""
         if raw is not None:
-            return self._joined([None if text == MISSING else text for text in raw.split(SEPARATOR)])
+            return self._joined(raw_values(raw))
         if record not in self._known:
             codes = [record >> field.shift & ((1 << field.bits) - 1) for field in self._fields]
             self._known[record] = self._joined(
