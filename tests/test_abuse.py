@@ -197,9 +197,9 @@ def test_letters_of_control_in_a_record(phsafe_command, config, small, tmp_path)
     shutil.copytree(small, data)
     unit = (data / "units.csv").read_text().splitlines()[1].split(",")[1]
     with (data / "persons.csv").open("a") as stream:
-        stream.write("".join(f"3,{unit},5,1,01,2{letter}5\n" for letter in "\x1f\x00\x01\x02\x7f" * 10))
+        stream.write("".join(f"3,{unit},5,1,01,2{letter}5\n" for letter in "\x1f\x1e\x01\x02\x7f" * 10))
     outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l")
-    in_words(outcome, "validation")
+    in_words(outcome, "validation", "expected CSV")
 
 
 # --- what the umask may not open ----------------------------------------------------------------------------------

@@ -139,10 +139,11 @@ class TableEncoder:
 
 def raw_values(raw: str) -> list[str | None]:
     """The values in the text of a record with an unknown code; None for a missing one."""
-    texts = raw.split(SEPARATOR)
-    for letter, escaped in reversed(ESCAPES):
-        texts = [text if text == MISSING else text.replace(escaped, letter) for text in texts]
-    return [None if text == MISSING else text for text in texts]
+    (one, escaped_one), (other, escaped_other) = ESCAPES
+    return [
+        None if text == MISSING else text.replace(escaped_other, other).replace(escaped_one, one)
+        for text in raw.split(SEPARATOR)
+    ]
 
 
 def _texts(values: pa.Array) -> pa.Array:

@@ -118,15 +118,10 @@ def check_units(units: Rows, record_format: RecordFormat, counted: Counted) -> N
 def check_households(
     h: Households, unit: Callable[[str], Array], geo_rtype: Array, m: Mapping[str, Array], counted: Counted
 ) -> None:
-    """Count the rows that break each rule over households.
+    """Count the rows that break each rule over households `h` with members `m`.
 
-    Args:
-        h: The households.
-        unit: For a column of units, the position of each household's value in its domain; -1 if it is unknown.
-        geo_rtype: The same for RTYPE of geo.
-        m: How many members of each sort there are.
-        counted: Where to record offenders.
-
+    For a column, `unit` gives the position of each household's value in its domain, or -1 if it is unknown; `geo_rtype`
+    is the same for RTYPE of geo.
     """
     one, rtype = h.units == 1, unit("RTYPE").astype(np.int8)
     housing, quarters = rtype == HOUSING, rtype == QUARTERS

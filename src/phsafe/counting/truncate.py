@@ -79,14 +79,7 @@ def dropped(
 ) -> list[Array]:  # fmt: skip
     """For each universe, the positions of the person rows that its threshold drops.
 
-    Args:
-        persons: Person rows in key order.
-        person_class: The class of each person.
-        countable: For each household, whether it counts at all. In others nobody needs to be dropped.
-        h: The households of these persons.
-        cuts: The universes.
-        digests: The digests of records.
-
+    Rows are in key order. In households that are not `countable`, nobody needs to be dropped.
     """
     large = countable[h.inhabited] & (h.sizes > min((cut.tau for cut in cuts), default=0))
     if not large.any() or not cuts:
