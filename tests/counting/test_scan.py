@@ -236,3 +236,12 @@ def test_a_count_below_zero_would_be_a_fault_of_ours(us):
     tally.add(codes, np.ones(len(codes), np.int64))
     with pytest.raises(AssertionError, match="below zero"):
         Tabulated(plan, counted).counts()
+
+
+def test_an_input_that_passes_is_counted_and_one_that_does_not_is_refused(us, small_frames):
+    counts = phsafe.tabulate(us, small_frames)
+    assert counts.equals(phsafe.tabulate(us, small_frames, skip_validation=True))
+    broken = small_frames | {"geo": small_frames["geo"].head(100)}
+    with pytest.raises(DataError, match="did not pass validation"):
+        phsafe.tabulate(us, broken)
+    assert phsafe.tabulate(us, broken, skip_validation=True)["COUNT"].sum() < counts["COUNT"].sum()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -129,14 +130,8 @@ class Kernel:
 def _batches(*tables: Rows) -> Iterator[list[Rows]]:
     """The rows of a partition in batches; all rows of a key are in one batch."""
     cuts = max(tables, key=len).key[BATCH_ROWS::BATCH_ROWS]
-    ends = [[*np.searchsorted(rows.key, cuts), len(rows)] for rows in tables]
-    starts, largest = [0] * len(tables), None
-    for end in zip(*ends, strict=True):
-        batch = [rows.between(*span) for rows, *span in zip(tables, starts, end, strict=True)]
-        keys = [rows.key[[0, -1]] for rows in batch if len(rows)]
-        if any(a > b for a, b in zip(starts, end, strict=True)) or any(
-            largest is not None and low <= largest for low, _ in keys
-        ):
-            raise OrderError("expected rows in key order across batches")
-        starts, largest = list(end), max((high for _, high in keys), default=largest)
-        yield batch
+    ends = [np.array([0, *np.searchsorted(rows.key, cuts), len(rows)]) for rows in tables]
+    if any(bool((places[1:] < places[:-1]).any()) for places in (cuts, *ends)):
+        raise OrderError("expected rows in key order across batches")
+    for spans in zip(*(pairwise(places.tolist()) for places in ends), strict=True):
+        yield [rows.between(*span) for rows, span in zip(tables, spans, strict=True)]
