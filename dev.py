@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Set up and run, from a bare clone with nothing but Python: `python3 dev.py demo`, `test`, `docs` and more.
+"""Development tasks that need nothing but Python: `python3 dev.py demo`, `test`, `docs` and more.
 
-Makes its own virtual environment in .venv from the pinned, hashed lists in requirements/. Standard library only.
+Creates a virtual environment in .venv from the pinned and hashed requirements. Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -20,18 +20,23 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 MIN_PYTHON = (3, 11)
-#: What may have no line and no branch that no test reaches; and the tests that reach them all. Measuring coverage
-#: doubles the time of a test, so the others run without.
+#: Modules that must have full line and branch coverage, and the tests that provide it. Measuring coverage doubles the
+#: run time, so the other tests run without it.
 COVERED = (
     "src/phsafe/privacy/*",
-    "src/phsafe/releasing.py",
-    "src/phsafe/scan.py",
+    "src/phsafe/privacy_math/*",
+    "src/phsafe/pipeline/publish.py",
+    "src/phsafe/pipeline/scan.py",
     "src/phsafe/counting/*",
 )
-REACHING = (
-    "tests/privacy", "tests/counting", "tests/cli/test_validate.py", "tests/test_releasing.py",
-)  # fmt: skip
-#: Programs that tests need beside Python packages: what for, command, Debian package.
+COVERING_TESTS = (
+    "tests/privacy",
+    "tests/privacy_math",
+    "tests/counting",
+    "tests/cli/test_validate.py",
+    "tests/pipeline",
+)
+#: Programs that tests need besides Python packages: purpose, command, Debian package.
 PROGRAMS = (
     ("browser tests", "chromium", "chromium"),
     ("Spark tests", "java", "openjdk-17-jre-headless"),
@@ -43,7 +48,7 @@ PROGRAMS = (
 def main() -> int:
     """Run one task."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=sorted(TASKS), help="what to do")
+    parser.add_argument("task", choices=sorted(TASKS), help="the task to run")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="passed on (test: to pytest; demo: to phsafe demo)")
     arguments = parser.parse_args()
     if sys.version_info < MIN_PYTHON:
@@ -53,20 +58,20 @@ def main() -> int:
 
 
 def demo(rest: list[str]) -> int:
-    """Install what the program needs and run its demo."""
+    """Install the dependencies and run the demo."""
     install("run")
     return call([BIN / "phsafe", "demo", *rest])
 
 
 def test(rest: list[str]) -> int:
-    """Install everything, then lint, check types and rooms, and run all tests, the most important with coverage.
+    """Install everything; check lint, types and import contracts; run all tests, the most critical with coverage.
 
-    With options or names of tests of your own, pytest runs once, with these.
+    If you pass options or tests, pytest runs once with exactly these.
     """
     install("dev")
-    left_out = programs()
+    skipped = programs()
     python = BIN / "python"
-    pytest = [python, "-m", "pytest", "-n", str(min(4, os.cpu_count() or 1)), *left_out]
+    pytest = [python, "-m", "pytest", "-n", str(min(4, os.cpu_count() or 1)), *skipped]
     checks = [
         [python, "-m", "ruff", "check", "."],
         [python, "-m", "ruff", "format", "--check", "."],
@@ -77,15 +82,15 @@ def test(rest: list[str]) -> int:
         checks.append([*pytest, *rest])
     else:
         checks += [
-            [*pytest, "--cov", "--cov-report=", *REACHING],
+            [*pytest, "--cov", "--cov-report=", *COVERING_TESTS],
             [python, "-m", "coverage", "report", f"--include={','.join(COVERED)}", "--fail-under=100"],
-            [*pytest, *(f"--ignore={name}" for name in REACHING)],
+            [*pytest, *(f"--ignore={name}" for name in COVERING_TESTS)],
         ]
     return next((code for check in checks if (code := call(check))), 0)
 
 
 def lock(rest: list[str]) -> int:
-    """Pin the newest versions of everything, with hashes and without addresses (needs uv)."""
+    """Pin the newest version of every dependency, with hashes and without addresses (needs uv)."""
     for name, options in (("run", []), ("dev", ["--all-extras", "--group", "dev"])):
         code = call(
             [
@@ -100,13 +105,13 @@ def lock(rest: list[str]) -> int:
 
 
 def licences(rest: list[str]) -> int:
-    """List the licences of everything that is locked in requirements/licences.csv."""
+    """Write the licences of all locked packages to requirements/licences.csv."""
     install("dev")
     return call([BIN / "python", "requirements/inventory.py", "licences", *rest])
 
 
 def sbom(rest: list[str]) -> int:
-    """Write a bill of materials (CycloneDX) of what runs: `python3 dev.py sbom [OUT.json]`."""
+    """Write a bill of materials (CycloneDX) of the runtime dependencies: `python3 dev.py sbom [OUT.json]`."""
     install("dev")
     return call([BIN / "python", "requirements/inventory.py", "sbom", *(rest or ["phsafe.cdx.json"])])
 
@@ -120,13 +125,13 @@ def docs(rest: list[str]) -> int:
 
 
 def notebooks(rest: list[str]) -> int:
-    """Run the notebooks anew and store their outputs."""
+    """Run the notebooks and store their outputs."""
     install("dev")
     return call([BIN / "python", ROOT / "docs" / "notebooks" / "execute.py", *rest])
 
 
 def package(rest: list[str]) -> int:
-    """Build wheel and source archive into dist/, and try the wheel in a fresh environment outside the repository."""
+    """Build the wheel and source archive into dist/, and test the wheel in a fresh environment elsewhere."""
     install("dev")
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     if code := call([BIN / "python", "-m", "hatchling", "build"]):
@@ -139,12 +144,12 @@ def package(rest: list[str]) -> int:
         steps = [
             [*pip, "--require-hashes", "-r", ROOT / "requirements" / "run.lock"],
             [*pip, "--no-deps", *(ROOT / "dist").glob("*.whl")],
-            *([programs / "phsafe", *words] for words in PACKAGE_STEPS),
+            *([programs / "phsafe", *arguments] for arguments in PACKAGE_STEPS),
         ]
         return next((code for step in steps if (code := call(step, Path(folder)))), 0)
 
 
-#: What a wheel must be able to do without the repository.
+#: Commands that must work from the wheel alone, without the repository.
 PACKAGE_STEPS = (
     ("demo", "demo"),
     ("release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger"),
@@ -159,7 +164,7 @@ TASKS = {
 
 
 def install(which: str) -> None:
-    """Make the virtual environment hold a lock file's packages and this one; nothing happens if it does."""
+    """Install a lock file's packages and this one into the virtual environment, unless already done."""
     pins = ROOT / "requirements" / f"{which}.lock"
     state = hashlib.sha256(pins.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
     marks = VENV / "phsafe-installed"
@@ -170,15 +175,15 @@ def install(which: str) -> None:
     if not (BIN / "python").exists():
         venv.create(VENV, with_pip=True, clear=True)
     pip = [BIN / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    # The list is complete, so nothing has to be resolved.
+    # The lock is complete, so there is nothing to resolve.
     for step in (["--no-deps", "--require-hashes", "-r", pins], ["--no-deps", "--editable", ROOT]):
         if call([*pip, *step]):
-            sys.exit(f"dev.py: pip could not install {step[-1]}; it needs the network or a filled pip cache")
+            sys.exit(f"dev.py: pip could not install {step[-1]}; it needs network access or a filled pip cache")
     marks.write_text("\n".join([*done, state]))
 
 
 def programs() -> list[str]:
-    """Bring what the tests need by apt-get where that is allowed; else say what is left out, as pytest options."""
+    """Install missing programs with apt-get if permitted; return pytest options that skip what is still missing."""
     options = []
     missing = [entry for entry in PROGRAMS if shutil.which(entry[1]) is None]
     if missing and hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
@@ -189,15 +194,15 @@ def programs() -> list[str]:
         subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names], check=False, **quiet)
     for purpose, command, package in missing:
         if shutil.which(command) is None:
-            print(f"dev.py: leaving out {purpose}: there is no {command}; install the package {package} to run them")
+            print(f"dev.py: skipping {purpose}: {command} not found; install the package {package} to run them")
             if os.environ.get("CI"):
-                sys.exit("dev.py: in CI nothing may be left out")
+                sys.exit("dev.py: in CI, no tests may be skipped")
             options += [f"--without={command}"]
     return options
 
 
 def call(command: list[str | Path], folder: Path = ROOT) -> int:
-    """Run a command, in the repository unless told otherwise, and return its exit code."""
+    """Run a command in a folder, by default the repository, and return its exit code."""
     print("$", " ".join(str(part).replace(f"{ROOT}/", "") for part in command), flush=True)
     return subprocess.run([str(part) for part in command], cwd=folder, check=False).returncode
 

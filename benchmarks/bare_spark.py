@@ -1,9 +1,9 @@
-"""The least that a program on Spark can do with the same tables: read, one shuffle by household, sort, and no result.
+"""The minimum that a Spark program does with the same tables: read, shuffle once by household, sort, discard.
 
     python benchmarks/bare_spark.py DATA KEY=VALUE…
 
-DATA is a folder of persons, units and geo in Parquet; the rest are settings of Spark. Nothing of PHSafe runs here.
-`benchmarks/spark.py` holds the time of PHSafe against the time of this.
+DATA is a folder of persons, units and geo in Parquet; the rest are Spark settings. This script doesn't use PHSafe;
+`benchmarks/spark.py` compares PHSafe's time with it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pyspark.sql.functions import lit, xxhash64
 
 
 def main() -> None:
-    """Run it."""
-    data, *words = sys.argv[1:]
-    settings = dict(word.split("=", 1) for word in words)
+    """Run the script."""
+    data, *pairs = sys.argv[1:]
+    settings = dict(pair.split("=", 1) for pair in pairs)
     session = SparkSession.builder.config(map=settings).getOrCreate()
     tables = [_narrow(session.read.parquet(f"{data}/{name}"), i) for i, name in enumerate(("persons", "units", "geo"))]
     rows = reduce(DataFrame.unionAll, tables).repartition("MAFID").sortWithinPartitions("MAFID")
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _narrow(table: DataFrame, number: int) -> DataFrame:
-    """A key and a number made of all other columns, as PHSafe shuffles them."""
+    """A household key and a hash of all other columns: as many bytes as PHSafe shuffles."""
     others = [name for name in table.columns if name != "MAFID"]
     return table.select("MAFID", lit(number).alias("table"), xxhash64(*others).alias("record"))
 

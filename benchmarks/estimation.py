@@ -1,11 +1,11 @@
-"""RMSE and coverage of finished tables on a made-up nation: raw, independent and joint, over many releases.
+"""RMSE and coverage of finished tables on a synthetic nation: raw, independent and joint, over many releases.
 
     python benchmarks/estimation.py WORK [--households 1000000] [--releases 20] [--config examples/us.json]
     python benchmarks/estimation.py WORK --picture docs/images/small-state.svg
 
-WORK is a folder for the made-up records (made on the first run). Prints Markdown: a table of RMSE and coverage for
-each table and level, the ratios that the joint method is held to, and the time and memory of one fit. The picture
-shows one small state's averages by race with their intervals, against the truth; it needs Matplotlib.
+WORK is a folder for the synthetic records, created on the first run. Prints Markdown: RMSE and coverage for each table
+and level, the ratios that the joint method must reach, and the time and memory of one fit. The picture shows the
+averages by race of one small state, with intervals and true values; it needs Matplotlib.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from phsafe import grid
-from phsafe.config import Config
+from phsafe.configs import grid
+from phsafe.configs.config import Config
 from phsafe.estimation import estimate_frames
-from phsafe.estimation.lines import basis, counted, ratios
+from phsafe.estimation.table_lines import basis, counted, ratios
+from phsafe.pipeline.scan import Settings, count
 from phsafe.privacy.mechanism import open_session
-from phsafe.scan import Settings, count
-from phsafe.synthesis import synth
+from phsafe.synthetic import synth
 
 KEYS = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL"]
 LEVELS = {"*": "*", "H": "H, I", "I": "H, I"}
 Z = 1.6448536269514722
-#: (what, table, cells, region type, level, least households, the ratio that is promised)
-PROMISES = [
+#: (label, table, cells, region type, level, minimum of households, required ratio)
+REQUIRED_RATIOS = [
     ("PH7 cell 1, state by race", "PH7", [1], "STATE", "A–G", 0, 0.70),
     ("PH7 cell 1, state `*`", "PH7", [1], "STATE", "*", 0, 0.50),
     ("PH2 cell 1, state", "PH2", [1], "STATE", "*", 0, 0.40),
@@ -45,10 +45,10 @@ PROMISES = [
 
 
 def noisy_frames(config: Config, counts: grid.Counts) -> dict[str, pl.DataFrame]:
-    """A release's measurements in memory, with OpenDP's noise."""
+    """The noisy measurements of a release, in memory, with OpenDP's noise."""
     session = open_session(config, counts)
     noisy = {(m.tabulation.name, m.level.key): np.array(session.measure(m)) for m in config.measurements()}
-    noise = {(m.tabulation.name, m.level.key): used for m, used in session.made}
+    noise = {(m.tabulation.name, m.level.key): used for m, used in session.completed}
     frames = defaultdict(list)
     for (name, level), used in noise.items():
         frame = level_frame(config, name, level, noisy)
@@ -67,7 +67,7 @@ def level_frame(config: Config, name: str, key: str, counts: grid.Counts) -> pl.
 
 
 def plain(config: Config, frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Every shell line straight from counts: VALUE, and for noisy ones SPREAD, the standard deviation of its noise."""
+    """Every table line directly from counts: VALUE and, for noisy counts, SPREAD, the noise's standard deviation."""
     catalog = config.catalog
     tables = {}
     for table in catalog.tables:
@@ -95,7 +95,7 @@ def plain(config: Config, frames: dict[str, pl.DataFrame]) -> dict[str, pl.DataF
 
 
 def line_sums(frame: pl.DataFrame, cells: object, number: int) -> pl.DataFrame:
-    """One shell line: the sum of some cells in every group."""
+    """One table line: the sum of some cells in every population group."""
     variance = pl.col("VARIANCE").sum() if "VARIANCE" in frame.columns else pl.lit(0.0)
     return (
         frame.filter(pl.col("DATA_CELL").is_in(list(cells)))
@@ -106,7 +106,7 @@ def line_sums(frame: pl.DataFrame, cells: object, number: int) -> pl.DataFrame:
 
 
 def errors(config: Config, counts: grid.Counts, releases: int) -> Iterator[pl.DataFrame]:
-    """For every release, table, group, line and method: the truth, the estimate and whether it is covered."""
+    """For every release, table, group, line and method: squared error and whether the interval covers the truth."""
     exact = {
         name: pl.concat([level_frame(config, name, key, counts) for n, key in counts if n == name])
         for name in {n for n, _ in counts}
@@ -141,7 +141,7 @@ METHODS = ("independent", "joint")
 
 
 def report(all_errors: pl.DataFrame) -> str:
-    """The tables, in Markdown."""
+    """Format the results as Markdown tables."""
     rmse, covered = pl.col("SQUARE").mean().sqrt(), 100 * pl.col("COVERED").mean()
     large = pl.col("HOUSEHOLDS") >= 100
     by_level = all_errors.group_by("TABLE", "REGION_TYPE", "LEVEL", "METHOD").agg(
@@ -157,19 +157,19 @@ def report(all_errors: pl.DataFrame) -> str:
     ]
     for table, region, level in sorted({key[:3] for key in found}, key=lambda k: (k[0], k[1] != "USA", k[2])):
         raw, alone, joint = (found[table, region, level, method] for method in ("raw", *METHODS))
-        place = f"{'nation' if region == 'USA' else 'state'} {level.replace('*', '`*`')}"
+        name = f"{'nation' if region == 'USA' else 'state'} {level.replace('*', '`*`')}"
         lines.append(
-            f"| {table} | {place} | {raw[0]:.3g} | {alone[0]:.3g} | {joint[0]:.3g} | {joint[0] / alone[0]:.2f} "
+            f"| {table} | {name} | {raw[0]:.3g} | {alone[0]:.3g} | {joint[0]:.3g} | {joint[0] / alone[0]:.2f} "
             f"| {percent(raw[1])} | {percent(alone[1])} | {percent(joint[1])} "
             f"| {percent(alone[2])} | {percent(joint[2])} |"
         )
-    lines += ["", "| what | joint / independent | promised |", "|---|---|---|"]
-    for what, table, cells, region, level, least, promised in PROMISES:
+    lines += ["", "| | joint / independent | required |", "|---|---|---|"]
+    for label, table, cells, region, level, minimum, required in REQUIRED_RATIOS:
         part = all_errors.filter(pl.col("CELL").is_in(cells), TABLE=table, REGION_TYPE=region, LEVEL=level).filter(
-            pl.col("HOUSEHOLDS") >= least
+            pl.col("HOUSEHOLDS") >= minimum
         )
         value = {m: part.filter(METHOD=m).select(rmse).item() for m in METHODS}
-        lines.append(f"| {what} | {value['joint'] / value['independent']:.3f} | {promised:.2f} |")
+        lines.append(f"| {label} | {value['joint'] / value['independent']:.3f} | {required:.2f} |")
     lines += ["", "| table | coverage, groups ≥ 100 households: independent | joint |", "|---|---|---|"]
     overall = all_errors.filter(large).group_by("TABLE", "METHOD").agg(covered)
     share = {(t, m): c for t, m, c in overall.iter_rows()}
@@ -217,18 +217,18 @@ def picture(config: Config, counts: grid.Counts, path: Path) -> None:
 
 
 def percent(value: float | None) -> str:
-    """One decimal, or a dash."""
+    """Format with one decimal, or as a dash if missing."""
     return "–" if value is None else f"{value:.1f}"
 
 
 def main() -> None:
-    """Make or reuse the nation, release it many times, and print what came out."""
+    """Generate or reuse the nation, release it many times, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--households", type=int, default=1_000_000)
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--config", type=Path, default=Path("examples/us.json"))
-    parser.add_argument("--picture", type=Path, help="draw the picture there, and nothing else")
+    parser.add_argument("--picture", type=Path, help="only draw the picture, to this file")
     arguments = parser.parse_args()
     config = Config.load(arguments.config)
     if not arguments.work.exists():
@@ -242,7 +242,7 @@ def main() -> None:
     for method in METHODS:
         begin, used = time.perf_counter(), time.process_time()
         estimate_frames(config, frames, method)
-        spent = f"{time.perf_counter() - begin:.1f} s ({time.process_time() - used:.1f} s of processor)"
+        spent = f"{time.perf_counter() - begin:.1f} s ({time.process_time() - used:.1f} s of CPU time)"
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(f"\n{method}: {spent}, at most {memory:.2f} GB")
 

@@ -1,4 +1,4 @@
-"""How long the page takes from a keystroke to new numbers, in a real Chromium: `python benchmarks/explore.py`."""
+"""The explorer page's latency from a keystroke to new numbers, in Chromium: `python benchmarks/explore.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 from playwright.sync_api import sync_playwright
 
-from phsafe.explorer.serve import Service
+from phsafe.explorer.launch import Service
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -22,7 +22,7 @@ ROUNDS = 5
 
 
 def main() -> None:
-    """Type a budget digit by digit, several times, and print the times that the page itself measured."""
+    """Type a budget digit by digit, several times, and print the latencies measured by the page."""
     times: list[float] = []
     with Service(port=0) as service, sync_playwright() as playwright:
         thread = threading.Thread(target=service.run, daemon=True)

@@ -1,8 +1,8 @@
-"""Load: many releases on one ledger, one after another and at once, and many people on the page at once.
+"""Load: many releases on one ledger, sequentially and concurrently, and many concurrent users of the explorer page.
 
 `python benchmarks/load.py releases [--after-another 200] [--at-once 20]` and
 `python benchmarks/load.py explorer [--users 50] [--seconds 300]`. Each prints its figures and ends with 1 if
-something did not hold: memory that grows, a ledger that `verify` finds fault with, an answer that is not 200.
+memory grows, `verify` finds a problem in the ledger, or a response isn't 200.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from fractions import Fraction
 from pathlib import Path
 
 import phsafe
-from phsafe.config import Config
-from phsafe.folder import Release
+from phsafe.configs.config import Config
 from phsafe.privacy.ledger import Ledger
+from phsafe.releases.release_folder import Release
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data" / "small"
-#: Memory may grow by this share of itself between the second tenth of the releases and the last.
+#: The most that memory may grow, as a share, from the second tenth of the releases to the last.
 GROWTH = 0.05
-#: Of what a user of the page does, how often.
+#: The calls that a user of the page makes, with their relative frequencies.
 CALLS = {"evaluate": 16, "start": 2, "compare": 1, "joint": 1}
-#: Seconds between one user's calls: somebody who types.
+#: Seconds between one user's calls, as when typing.
 PAUSE = (0.2, 2.0)
 
 
 def main() -> int:
-    """Run one of the two."""
+    """Run one of the two benchmarks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = parser.add_subparsers(required=True)
-    one = kinds.add_parser("releases")
+    benchmarks = parser.add_subparsers(required=True)
+    one = benchmarks.add_parser("releases")
     one.add_argument("--after-another", type=int, default=200)
     one.add_argument("--at-once", type=int, default=20)
     one.set_defaults(run=lambda a: releases(a.after_another, a.at_once))
-    two = kinds.add_parser("explorer")
+    two = benchmarks.add_parser("explorer")
     two.add_argument("--users", type=int, default=50)
     two.add_argument("--seconds", type=float, default=300)
     two.set_defaults(run=lambda a: explorer(a.users, a.seconds))
@@ -54,18 +54,18 @@ def main() -> int:
 
 
 def releases(after_another: int, at_once: int) -> bool:
-    """Releases of a small config: in this process one after another, then in processes of their own at once."""
+    """Release a small config repeatedly in this process, then concurrently in separate processes."""
     config = Config.load(_two_states())
     with tempfile.TemporaryDirectory(prefix="load-") as name:
         folder = Path(name)
-        # Room for all of them and not for one more.
-        book = Ledger.create(folder / "ledger", (after_another + at_once) * Fraction(config.total))
+        # The cap allows exactly these releases.
+        ledger = Ledger.create(folder / "ledger", (after_another + at_once) * Fraction(config.total))
         file = folder / "config.json"
         file.write_text(json.dumps(_two_states()))
         memory, times = [], []
         for i in range(after_another):
             start = time.perf_counter()
-            phsafe.release(config, DATA, folder / f"one{i}", ledger=book.path, skip_validation=True)
+            phsafe.release(config, DATA, folder / f"one{i}", ledger=ledger.path, skip_validation=True)
             times.append(time.perf_counter() - start)
             memory.append(_resident())
         grown = _growth(memory)
@@ -77,7 +77,7 @@ def releases(after_another: int, at_once: int) -> bool:
         )
         start = time.perf_counter()
         command = [sys.executable, "-m", "phsafe", "release", file, DATA]
-        ends = ["--ledger", book.path, "--skip-validation"]
+        ends = ["--ledger", ledger.path, "--skip-validation"]
         running = [
             subprocess.Popen(
                 [*command, folder / f"at-once{i}", *ends], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -86,16 +86,16 @@ def releases(after_another: int, at_once: int) -> bool:
         ]
         codes = [process.communicate() and process.returncode for process in running]
         print(f"{at_once} at once: {codes.count(0)} done in {time.perf_counter() - start:.0f} s", flush=True)
-        charged = {entry.release_id for entry in book.entries()}
-        made = {Release.open(path).release_id for path in folder.iterdir() if path.is_dir()}
-        found = book.verify()
+        charged = {entry.release_id for entry in ledger.entries()}
+        released = {Release.open(path).release_id for path in folder.iterdir() if path.is_dir()}
+        found = ledger.verify()
         print(
-            f"ledger verify: {found or 'whole and untouched'}, {len(charged)} charges, {len(made)} whole releases, ",
+            f"ledger verify: {found or 'unmodified'}, {len(charged)} charges, {len(released)} complete releases, ",
             end="",
         )
-        print(f"{book.left} left of {float(book.cap):.4f}")
-        whole = charged == made and len(made) == after_another + at_once and book.left == 0
-        return whole and not found and grown <= GROWTH and not any(codes)
+        print(f"{ledger.left} left of {float(ledger.cap):.4f}")
+        consistent = charged == released and len(released) == after_another + at_once and ledger.left == 0
+        return consistent and not found and grown <= GROWTH and not any(codes)
 
 
 def _two_states() -> dict[str, object]:
@@ -110,14 +110,14 @@ def _two_states() -> dict[str, object]:
 
 
 def _growth(memory: list[int]) -> float:
-    """How much the last tenth holds above the second, after which everything has been loaded."""
+    """The growth from the second tenth to the last; after the first, everything is loaded."""
     tenth = max(1, len(memory) // 10)
     first, last = (statistics.median(part) for part in (memory[tenth : 2 * tenth] or memory[:1], memory[-tenth:]))
     return last / first - 1
 
 
 def _resident(process: int | str = "self") -> int:
-    """The memory that a process holds, in bytes."""
+    """The resident memory of a process, in bytes."""
     status = Path(f"/proc/{process}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
@@ -127,7 +127,7 @@ def _resident(process: int | str = "self") -> int:
 
 
 def explorer(users: int, seconds: float) -> bool:
-    """Users that open the page and then type: budgets, comparisons, the joint estimate. Slowest answers first."""
+    """Simulate users who open the page and change budgets, compare scenarios and run the joint estimate."""
     command = [sys.executable, "-m", "phsafe", "explore", "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
@@ -141,7 +141,7 @@ def explorer(users: int, seconds: float) -> bool:
     times = sorted(answer[1] for answer in answers)
     wrong = [answer for answer in answers if answer[2] != 200]
     at = lambda share: 1000 * times[min(len(times) - 1, int(share * len(times)))]  # noqa: E731
-    print(f"{users} users for {seconds:.0f} s: {len(answers)} answers, {len(wrong)} that were not 200; ", end="")
+    print(f"{users} users for {seconds:.0f} s: {len(answers)} answers, {len(wrong)} other than 200; ", end="")
     print(
         f"median {at(0.5):.0f} ms, 95 % {at(0.95):.0f} ms, 99 % {at(0.99):.0f} ms, slowest {at(1):.0f} ms; ",
         end="",
@@ -169,22 +169,22 @@ async def _user(
     token: str,
     scenario: dict[str, object],
     end: float,
-    chance: random.Random,
+    rng: random.Random,
     answers: list[tuple[str, float, int]],
 ) -> None:
     while time.monotonic() < end:
-        await asyncio.sleep(chance.uniform(*PAUSE))
-        call = chance.choices(list(CALLS), list(CALLS.values()))[0]
+        await asyncio.sleep(rng.uniform(*PAUSE))
+        call = rng.choices(list(CALLS), list(CALLS.values()))[0]
         typed = json.loads(json.dumps(scenario))
-        typed["entries"]["PH3"]["state_*"]["value"] = f"{chance.uniform(0.001, 0.9):.6f}"
+        typed["entries"]["PH3"]["state_*"]["value"] = f"{rng.uniform(0.001, 0.9):.6f}"
         body = {"scenario": typed, "scenarios": [typed, scenario]}
-        begun = time.perf_counter()
+        started = time.perf_counter()
         status, _ = await _ask(port, token, call, body)
-        answers.append((call, time.perf_counter() - begun, status))
+        answers.append((call, time.perf_counter() - started, status))
 
 
 async def _ask(port: int, token: str, call: str, body: dict[str, object]) -> tuple[int, bytes]:
-    """One call over a connection of its own."""
+    """Make one call over a new connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     content = json.dumps(body).encode()
     head = f"POST /api/{call} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nx-phsafe-token: {token}\r\n"

@@ -1,8 +1,8 @@
-"""The newcomer's path, timed: clone this repository, then run the README's first block and nothing else.
+"""Time the newcomer's path: clone this repository, then run only the README's first block.
 
     python3 benchmarks/newcomer.py
 
-Prints the seconds of every command. The last of them leaves a finished report.
+Prints the seconds of every command. The last command creates a report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LIMIT = 300
 
 
 def main() -> int:
-    """Run and time the path; 0 if it ends with a report within the limit."""
+    """Run and time the path; return 0 if it creates a report within the limit."""
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "phsafe"
         started = time.monotonic()
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def timed(command: list[str], folder: Path) -> None:
-    """Run a command quietly and print how long it took; stop if it fails."""
+    """Run a command silently and print how long it took; exit if it fails."""
     started = time.monotonic()
     done = subprocess.run(command, cwd=folder, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(f"{time.monotonic() - started:7.1f} s  {command[-1] if command[0] == 'bash' else ' '.join(command[:2])}")

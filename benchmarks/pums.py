@@ -1,9 +1,9 @@
-"""How much memory and time `phsafe pums` takes: real records of three small states, repeated under new serial numbers.
+"""Memory use and time of `phsafe pums` on real records of three small states, repeated with new serial numbers.
 
     python benchmarks/pums.py [--people 16000000] [--memory-limit 2GB] [--expand]
 
-The file has the columns that are read and 80 replicate weights, as the Bureau's have; it lies in a temporary folder,
-and so does what is made of it.
+The input has the columns that are read and 80 replicate weights, like the Bureau's files. Input and output are in a
+temporary folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DATA = Path(__file__).resolve().parents[1] / "tests" / "data" / "acs2018"
 
 
 def records() -> pl.DataFrame:
-    """The persons of the three states, all texts, with replicate weights and a number for each household."""
+    """The persons of the three states, as text, with replicate weights and a number for each household."""
     frames = []
     for path in sorted(DATA.glob("*.zip")):
         with zipfile.ZipFile(path) as archive:
@@ -34,7 +34,7 @@ def records() -> pl.DataFrame:
 
 
 def write(path: Path, people: int) -> int:
-    """Write the records again and again until there are so many; returns how many."""
+    """Write the records repeatedly until there are at least `people`; return the number written."""
     once = records()
     homes = once["home"].n_unique()
     copies = -(-people // once.height)
@@ -47,7 +47,7 @@ def write(path: Path, people: int) -> int:
 
 
 def main() -> None:
-    """Make a file, convert it, and say what that took."""
+    """Write a file, convert it, and print time and memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=16_000_000)
     parser.add_argument("--memory-limit", default="2GB")
@@ -56,7 +56,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         people = write(folder / "p.csv", given.people)
-        words = [
+        arguments = [
             "pums",
             folder / "out",
             folder / "p.csv",
@@ -65,16 +65,16 @@ def main() -> None:
             "--temp-dir",
             folder,
         ]
-        words += ["--expand"] if given.expand else []
+        arguments += ["--expand"] if given.expand else []
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "phsafe", *map(str, words)], check=True)
+        subprocess.run([sys.executable, "-m", "phsafe", *map(str, arguments)], check=True)
         seconds = time.perf_counter() - start
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         size = (folder / "p.csv").stat().st_size
         print(
             f"{people:,} people, {size / 1e9:.1f} GB of CSV: {seconds:.0f} s, "
             f"{used.ru_utime + used.ru_stime:.0f} CPU s, peak memory {used.ru_maxrss / 1e6:.2f} GB "
-            f"(limit of DuckDB {given.memory_limit})"
+            f"(DuckDB limit {given.memory_limit})"
         )
 
 

@@ -1,10 +1,10 @@
-"""What a run on Spark moves and costs: jobs, shuffle bytes, processor seconds and spill, from Spark's own event log.
+"""The cost of a run on Spark: jobs, shuffle bytes, CPU seconds and spill, from Spark's own event log.
 
     python benchmarks/spark.py WORK --households 200000 1000000
 
-Makes the households in the folder WORK if they aren't there, tabulates them on Spark and on DuckDB, and compares the
-files byte for byte. Then times `bare_spark.py` on the same tables: the least that any program on Spark
-can do with them. Figures for each household are what sizes a cluster; see docs/spark.md.
+Generates the households in the folder WORK unless they exist, tabulates them on Spark and on DuckDB, and compares the
+files byte for byte. Then times `bare_spark.py` on the same tables: the minimum that any Spark program does with them.
+Use the figures per household to size a cluster; see docs/spark.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statistics import median
 
 import polars as pl
 
-from phsafe.synthesis import synth
+from phsafe.synthetic import synth
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "examples" / "us.json"
@@ -38,7 +38,7 @@ SETTINGS = {
     "spark.eventLog.rolling.enabled": "false",
 }
 
-#: What is summed over all tasks.
+#: Metrics summed over all tasks.
 SUMS = (
     "shuffle bytes", "shuffle records", "spilled bytes", "task milliseconds", "processor milliseconds",
 )  # fmt: skip
@@ -51,16 +51,16 @@ def main() -> None:
     parser.add_argument("--households", type=int, nargs="+", default=[200_000])
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--shuffled", action="store_true", help="rows in random order, the worst case")
-    parser.add_argument("--times", type=int, default=3, help="how often to run everything")
+    parser.add_argument("--times", type=int, default=3, help="the number of runs")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
     for number in arguments.households:
-        data = made(arguments.work, number, shuffled=arguments.shuffled)
+        data = households_in(arguments.work, number, shuffled=arguments.shuffled)
         print(json.dumps(measure(data, number, arguments.master, arguments.times), indent=1), flush=True)
 
 
-def made(work: Path, households: int, *, shuffled: bool) -> Path:
-    """A folder of households, as they are made or with the rows of each table in random order."""
+def households_in(work: Path, households: int, *, shuffled: bool) -> Path:
+    """A folder of synthetic households, as generated or with the rows of each table in random order."""
     data, mixed = work / f"data-{households}", work / f"data-{households}-shuffled"
     if not data.exists():
         synth(data, households)
@@ -75,18 +75,18 @@ def made(work: Path, households: int, *, shuffled: bool) -> Path:
 
 
 def measure(data: Path, households: int, master: str, times: int) -> dict[str, object]:
-    """The figures of one folder: medians of some runs, Spark and the bare script by turns."""
+    """Measure one folder: medians over several runs, with Spark and the bare script interleaved."""
     log = data.with_name(f"log-{data.name}")
     out = {engine: data.with_name(f"out-{engine}-{data.name}") for engine in ("spark", "duckdb")}
     settings = SETTINGS | {"spark.eventLog.dir": log.absolute().as_uri(), "spark.master": master}
     pairs = [f"{key}={value}" for key, value in settings.items()]
-    words = [word for pair in pairs for word in ("--spark-conf", pair)]
+    options = [option for pair in pairs for option in ("--spark-conf", pair)]
     seconds: dict[str, list[float]] = {"Spark": [], "a bare script": [], "DuckDB": []}
     for _ in range(times):
         for folder in (*out.values(), log):
             shutil.rmtree(folder, ignore_errors=True)
         log.mkdir(parents=True)
-        seconds["Spark"].append(phsafe("tabulate", CONFIG, data, out["spark"], "--engine", "spark", *words))
+        seconds["Spark"].append(phsafe("tabulate", CONFIG, data, out["spark"], "--engine", "spark", *options))
         totals = metrics(log)
         seconds["a bare script"].append(timed(BARE, data, *pairs))
         seconds["DuckDB"].append(phsafe("tabulate", CONFIG, data, out["duckdb"]))
@@ -102,20 +102,20 @@ def measure(data: Path, households: int, master: str, times: int) -> dict[str, o
     }  # fmt: skip
 
 
-def phsafe(*words: object) -> float:
-    """Run a command of PHSafe; its seconds."""
-    return timed("-m", "phsafe", *words)
+def phsafe(*arguments: object) -> float:
+    """Run a PHSafe command; return its seconds."""
+    return timed("-m", "phsafe", *arguments)
 
 
-def timed(*words: object) -> float:
-    """Run a Python program; its seconds."""
-    began = time.monotonic()
-    subprocess.run([sys.executable, *map(str, words)], check=True, stderr=subprocess.DEVNULL)
-    return time.monotonic() - began
+def timed(*arguments: object) -> float:
+    """Run a Python program; return its seconds."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, *map(str, arguments)], check=True, stderr=subprocess.DEVNULL)
+    return time.monotonic() - started
 
 
 def metrics(log: Path) -> dict[str, float]:
-    """Jobs and bytes of an application's event log, and sums over all its tasks."""
+    """Read the number of jobs, the size of the log and sums over all tasks from an application's event log."""
     totals: Counter[str] = Counter(dict.fromkeys(("jobs", "event log bytes", *SUMS), 0))
     largest = 0
     for file in log.iterdir():

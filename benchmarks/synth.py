@@ -1,10 +1,10 @@
-"""How fast `phsafe synth` is, how much memory it takes, and how close to the nation it comes.
+"""Speed, memory use and fidelity of `phsafe synth`.
 
 python benchmarks/synth.py                      seconds and peak memory: 100 thousand to 10 million households
-python benchmarks/synth.py --nation OUT         the same for the whole nation; the folder is kept
-python benchmarks/synth.py --shares FOLDER      asked for against made, for the nation
-python benchmarks/synth.py --shares FOLDER --state 15    … for one state
-python benchmarks/synth.py --tune               one step of tuning the constants that were fitted by hand
+python benchmarks/synth.py --nation OUT         the same for the whole nation; keeps the folder
+python benchmarks/synth.py --shares FOLDER      target and generated shares of the nation
+python benchmarks/synth.py --shares FOLDER --state 15    … of one state
+python benchmarks/synth.py --tune               one tuning step for the hand-fitted constants
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from phsafe.schema import US_STATES
-from phsafe.synthesis import kinds, roles, shares, synth
-from phsafe.synthesis.chunk import compose
-from phsafe.synthesis.plan import plan
+from phsafe.model.schema import US_STATES
+from phsafe.synthetic import fidelity, household_types, roles, synth
+from phsafe.synthetic.chunk_plan import plan
+from phsafe.synthetic.chunks import compose
 
 SIZES = (100_000, 1_000_000, 10_000_000)
 NATION = 126_800_000
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Run the benchmark selected by the arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--nation", metavar="OUT", type=Path)
     parser.add_argument("--shares", metavar="FOLDER", type=Path)
@@ -42,7 +42,7 @@ def main() -> None:
     if arguments.make:
         synth(arguments.make[0], int(arguments.make[1]))
     elif arguments.shares:
-        say(shares.table(shares.compare(arguments.shares, arguments.state)))
+        say(fidelity.table(fidelity.compare(arguments.shares, arguments.state)))
     elif arguments.tune:
         tune()
     else:
@@ -56,13 +56,13 @@ def main() -> None:
 
 
 def say(text: str) -> None:
-    """Write a line now."""
+    """Print a line and flush."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def measure(out: Path, households: int) -> str:
-    """A line of the table: a run in a process of its own, start to finish, watched from here."""
+    """Measure one run in a separate process, start to finish, and return its table row."""
     command = [sys.executable, __file__, "--make", str(out), str(households)]
     start, cpu = time.monotonic(), _cpu()
     process = subprocess.Popen(command)
@@ -80,7 +80,7 @@ def measure(out: Path, households: int) -> str:
 
 
 def _cpu() -> float:
-    """CPU seconds of all processes that have ended so far: what a run costs, however busy the machine is."""
+    """CPU seconds of all finished child processes: the cost of a run regardless of how busy the machine is."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -95,7 +95,7 @@ def family(pid: int) -> list[int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process holds (memory shared by two processes counts twice)."""
+    """Resident memory of a process in bytes; memory shared by two processes counts twice."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -109,27 +109,27 @@ def _rows(path: Path) -> int:
 
 
 def tune() -> None:
-    """Print `kinds.MORE_BY_GROUP` and `roles.LARGE_FACTOR`, moved towards the nation's people."""
+    """Print `household_types.MORE_BY_GROUP` and `roles.LARGE_FACTOR`, moved towards the national shares of people."""
     names = ("WHITE_NOT_HISPANIC", "WHITE", "BLACK", "AIAN", "ASIAN", "NHPI", "SOR", "TWO_UP")
-    asked = np.array([shares.NATION.get(f"P_RACE_{n}", shares.NATION.get(f"P_{n}", 0.0)) for n in names])
-    asked[1] -= asked[0]  # White alone and Hispanic
-    made, large, total = np.zeros(len(names)), 0, 1_000_000
+    target = np.array([fidelity.NATION.get(f"P_RACE_{n}", fidelity.NATION.get(f"P_{n}", 0.0)) for n in names])
+    target[1] -= target[0]  # White alone and Hispanic
+    generated, large, total = np.zeros(len(names)), 0, 1_000_000
     for chunk in plan(total, US_STATES, seed=1):
         tables = compose(chunk)
         at_home = tables["persons"]["RTYPE"] == 3
         people = {name: values[at_home].astype(np.int64) for name, values in tables["persons"].items()}
-        made += np.bincount(_class(people["CENRACE"], people["CENHISP"]), minlength=len(names))
+        generated += np.bincount(_class(people["CENRACE"], people["CENHISP"]), minlength=len(names))
         minors = np.bincount(people["MAFID"] - chunk.first_mafid, people["QAGE"] < 18)
         large += int(np.count_nonzero(minors > 6))
-    factor = (asked / asked.sum()) / (made / made.sum())
-    for name, off in zip(names, factor, strict=True):
-        say(f"{name:20} asked for / made = {off:.4f}")
+    factor = (target / target.sum()) / (generated / generated.sum())
+    for name, ratio in zip(names, factor, strict=True):
+        say(f"{name:20} target / generated = {ratio:.4f}")
     group_class = np.array([0, 1, *np.repeat(np.arange(2, len(names)), 2)])
-    more = np.array(kinds.MORE_BY_GROUP) * np.sqrt(factor[group_class])
+    more = np.array(household_types.MORE_BY_GROUP) * np.sqrt(factor[group_class])
     share = 100 * large / total
     say(f"MORE_BY_GROUP = {tuple(round(float(odds), 3) for odds in more)}")
     say(f"more than 6 under 18: {share:.4f} %")
-    say(f"LARGE_FACTOR = {roles.LARGE_FACTOR * (share / shares.NATION['MINORS_7_UP']) ** 0.5:.2f}")
+    say(f"LARGE_FACTOR = {roles.LARGE_FACTOR * (share / fidelity.NATION['MINORS_7_UP']) ** 0.5:.2f}")
 
 
 def _class(race: npt.NDArray[np.int64], ethnicity: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

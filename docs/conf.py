@@ -13,7 +13,15 @@ author = "The PHSafe authors"
 version = release = installed("phsafe")
 html_title = f"PHSafe {release}"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "generated", "diagrams", "accessible"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "generated",
+    "diagrams",
+    "accessible",
+]
 exclude_patterns = ["_ext"]
 
 myst_enable_extensions = ["deflist", "fieldlist", "attrs_inline", "attrs_block", "html_image"]
@@ -28,6 +36,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+# Docstrings are in Google style; attributes are listed in the class, not as entries of their own.
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_attr_annotations = False
 python_use_unqualified_type_names = True
 
 html_theme = "furo"

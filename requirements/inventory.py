@@ -1,6 +1,6 @@
-"""What PHSafe is made of: `python requirements/inventory.py licences` and `… sbom OUT.json`.
+"""Licences and bill of materials: `python requirements/inventory.py licences` and `… sbom OUT.json`.
 
-Reads the locks and the metadata of the installed packages; `python3 dev.py licences` and `… sbom` install them first.
+Reads the locks and the metadata of installed packages; `python3 dev.py licences` and `… sbom` install them first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 HERE = Path(__file__).resolve().parent
 LICENCES = HERE / "licences.csv"
-#: Licences of what runs: permissive ones.
+#: Licences approved for runtime dependencies: permissive ones.
 APPROVED = frozenset(
     (
         "0BSD",
@@ -36,10 +36,10 @@ APPROVED = frozenset(
         "Zlib",
     )
 )
-#: What only builds, checks or draws may also have these.
+#: Licences approved for packages used only to build, test or draw.
 APPROVED_DEV = APPROVED | {"CC-PDDC", "MIT-CMU", "MPL-2.0", "LicenseRef-matplotlib"}
-#: How packages without an SPDX expression name their licence.
-WORDS = {
+#: Licence names of packages without an SPDX expression → SPDX.
+SPDX_NAMES = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
     "Apache License, Version 2.0": "Apache-2.0",
@@ -49,8 +49,8 @@ WORDS = {
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-#: Read by a person in the package itself: it says too little in its metadata, or is for another system than this.
-READ = {
+#: Licences read by a person in the package itself, because its metadata are insufficient or it is for another system.
+READ_BY_HAND = {
     "alabaster": "BSD-3-Clause",
     "appnope": "BSD-2-Clause",
     "axe-playwright-python": "MIT AND MPL-2.0",
@@ -83,7 +83,7 @@ READ = {
 
 
 def locked(name: str) -> dict[str, list[str]]:
-    """The packages of a lock with their versions (several where they depend on the Python version)."""
+    """The packages of a lock with their versions (several if they depend on the Python version)."""
     found: dict[str, list[str]] = {}
     for package, version in re.findall(r"^([\w.-]+)==([^\s;\\]+)", (HERE / f"{name}.lock").read_text(), re.MULTILINE):
         found.setdefault(canonicalize_name(package), []).append(version)
@@ -91,30 +91,30 @@ def locked(name: str) -> dict[str, list[str]]:
 
 
 def licence(name: str) -> str:
-    """The SPDX expression of a package's licence; "unknown" if nobody can tell."""
-    if name in READ:
-        return READ[name]
+    """The SPDX expression of a package's licence, or "unknown"."""
+    if name in READ_BY_HAND:
+        return READ_BY_HAND[name]
     try:
-        said = metadata(name)
+        stated = metadata(name)
     except PackageNotFoundError:
         return "unknown"
-    classifiers = [c.rpartition(" :: ")[2] for c in said.get_all("Classifier", []) if c.startswith("License")]
-    words = [said.get("License-Expression"), said.get("License"), *classifiers]
-    named = [WORDS.get(word, word) for word in words if word]
-    if said.get("License-Expression"):
-        return str(said["License-Expression"])
-    return next((word for word in named if word in APPROVED_DEV), "unknown")
+    classifiers = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier", []) if c.startswith("License")]
+    texts = [stated.get("License-Expression"), stated.get("License"), *classifiers]
+    names = [SPDX_NAMES.get(text, text) for text in texts if text]
+    if stated.get("License-Expression"):
+        return str(stated["License-Expression"])
+    return next((text for text in names if text in APPROVED_DEV), "unknown")
 
 
 def is_approved(expression: str, approved: frozenset[str]) -> bool:
-    """Whether every part of an SPDX expression is approved, and one of each choice."""
+    """Whether every part of an SPDX expression is approved, or one alternative of it."""
     return all(
         any(choice.strip("() ") in approved for choice in part.split(" OR ")) for part in expression.split(" AND ")
     )
 
 
 def licences() -> str:
-    """All locked packages, what they are for and their licences, as CSV."""
+    """All locked packages with their purpose and licence, as CSV."""
     runs = locked("run")
     rows = [(name, "run" if name in runs else "extra or dev", licence(name)) for name in sorted(locked("dev"))]
     out = io.StringIO()
@@ -123,7 +123,7 @@ def licences() -> str:
 
 
 def sbom() -> dict[str, object]:
-    """A CycloneDX bill of materials of what runs: the same bytes for the same lock."""
+    """A CycloneDX bill of materials of the runtime dependencies; the same lock gives the same bytes."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
     packages = locked("run")
     digest = hashlib.sha256((HERE / "run.lock").read_bytes()).hexdigest()
@@ -164,7 +164,7 @@ def sbom() -> dict[str, object]:
 
 
 def _needs(name: str) -> list[str]:
-    """What an installed package requires, without its extras."""
+    """The requirements of an installed package, without its extras."""
     try:
         stated = [Requirement(text) for text in requires(name) or []]
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What the documents say is what the code does: every table of figures, rules or tests that a page lists."""
+"""Tables of figures, rules and tests in the documentation match the code."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pkgutil
 import re
 from pathlib import Path
 
-from phsafe.budgets import compare
-from phsafe.exact import round_up
-from phsafe.schema import LAYOUTS
-from phsafe.validation.report import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
+from phsafe.model.exact_numbers import round_up
+from phsafe.model.schema import LAYOUTS
+from phsafe.pipeline.validation import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
+from phsafe.privacy.budgets import compare
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -23,15 +23,15 @@ def rows(page: str, header: str) -> list[list[str]]:
     return [[cell.strip().strip("*") for cell in line.strip("|").split(" |")] for line in table[1].splitlines()]
 
 
-#: Columns that a rule of validation may be about, as its page calls them.
-KINDS = {
+#: Sets of columns as the validation page names them.
+COLUMN_SETS = {
     "every column": lambda column: True,
     "every number": lambda column: column.is_integer,
     "every code": lambda column: not column.is_integer,
 }
 
 
-def test_privacy_tells_what_the_2020_noise_costs():
+def test_privacy_lists_the_loss_of_the_2020_noise():
     def cells(published, tight):
         losses = (published.unbounded, tight.unbounded, published.bounded, tight.bounded)
         return [round_up(loss, 6) for loss in losses]
@@ -48,17 +48,17 @@ def test_privacy_tells_what_the_2020_noise_costs():
     assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.488, 1.257, 1.954, 2.515]
 
 
-def test_every_name_of_ours_is_there():
+def test_every_documented_name_exists():
     named = {
         name
         for page in (*DOCS.rglob("*.md"), *ROOT.glob("*.md"))
         for name in re.findall(r"`(phsafe(?:\.\w+)+)", page.read_text(encoding="utf-8"))
     }
-    assert "phsafe.grid.output_frame" in named
-    assert [name for name in sorted(named) if not _is_there(name)] == []
+    assert "phsafe.configs.grid.output_frame" in named
+    assert [name for name in sorted(named) if not _exists(name)] == []
 
 
-def _is_there(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
         pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
@@ -71,11 +71,12 @@ def test_validation_lists_every_rule():
     for rule in RULES:
         expected.setdefault((rule.name, rule.severity), []).append(f"{rule.table}.{rule.column}")
     every = {
-        kind: [f"{t.name}.{c.name}" for t in LAYOUTS for c in t.columns if fits(c)] for kind, fits in KINDS.items()
+        label: [f"{t.name}.{c.name}" for t in LAYOUTS for c in t.columns if fits(c)]
+        for label, fits in COLUMN_SETS.items()
     }
     expected = {
-        key: next((kind for kind, all_of in every.items() if all_of == places), ", ".join(places))
-        for key, places in expected.items()
+        key: next((label for label, all_of in every.items() if all_of == columns), ", ".join(columns))
+        for key, columns in expected.items()
     }
     expected[UNCLASSIFIED, "error"] = "each tabulation with a budget"
     expected[BEYOND, "note"] = "each tabulation of persons"
@@ -84,7 +85,7 @@ def test_validation_lists_every_rule():
     assert listed == expected
 
 
-def test_the_threat_model_names_tests_that_are_there():
+def test_the_threat_model_names_existing_tests():
     table = rows("threat-model.md", "against")
     adversaries = {name for name, *_ in rows("threat-model.md", "adversary")}
     for against, promise, control, held in table:

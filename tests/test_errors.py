@@ -1,3 +1,5 @@
+"""`PHSafeError` and the collection of reasons."""
+
 import pytest
 
 from phsafe.errors import ConfigError, DataError, OutputError, PHSafeError, Reasons
@@ -9,15 +11,15 @@ def test_one_reason_or_many():
     assert str(DataError(["a", "b"])) == "a\nb"
 
 
-@pytest.mark.parametrize("kind", [ConfigError, DataError, OutputError])
-def test_all_are_one_kind_to_users(kind):
+@pytest.mark.parametrize("error", [ConfigError, DataError, OutputError])
+def test_every_error_is_a_phsafe_error(error):
     with pytest.raises(PHSafeError):
-        raise kind("no")
+        raise error("refused")
 
 
-def test_reasons_of_all_checks_come_together():
-    def refuse(*why):
-        raise DataError(why)
+def test_reasons_of_all_checks_are_raised_together():
+    def refuse(*given):
+        raise DataError(given)
 
     reasons = Reasons()
     assert reasons.check(len, [1]) == 1
@@ -28,7 +30,7 @@ def test_reasons_of_all_checks_come_together():
     assert caught.value.reasons == ("a", "b", "c")
 
 
-def test_nothing_to_settle():
+def test_no_reasons_raise_nothing():
     reasons = Reasons()
     reasons.check(len, "")
     reasons.settle()

@@ -1,4 +1,4 @@
-"""What PHSafe is made of: pinned, licensed, listed, and built to the same bytes."""
+"""Dependencies are pinned, licensed and listed, and the wheel is reproducible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inventory():
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_locks_pin_every_package_by_version_and_hash_and_name_no_address(name):
+def test_locks_pin_versions_and_hashes_without_addresses(name):
     text = (ROOT / "requirements" / f"{name}.lock").read_text()
     entries = re.split(r"\n(?=\S)", text.strip())
     assert len(entries) > 25
@@ -37,7 +37,7 @@ def test_locks_pin_every_package_by_version_and_hash_and_name_no_address(name):
 
 
 def test_every_licence_is_approved(inventory):
-    """A new licence needs a person: read it, then approve it in requirements/inventory.py or drop the package."""
+    """A new licence needs a human decision: approve it in requirements/inventory.py, or drop the package."""
     runs = inventory.locked("run")
     for name in inventory.locked("dev"):
         expression = inventory.licence(name)
@@ -50,7 +50,7 @@ def test_the_list_of_licences_is_up_to_date(inventory):
 
 
 @pytest.mark.parametrize(
-    ("expression", "fits"),
+    ("expression", "approved"),
     [
         ("MIT", True),
         ("MIT AND GPL-3.0-only", False),
@@ -59,11 +59,11 @@ def test_the_list_of_licences_is_up_to_date(inventory):
         ("unknown", False),
     ],
 )
-def test_approval_of_compound_licences(inventory, expression, fits):
-    assert inventory.is_approved(expression, inventory.APPROVED) == fits
+def test_approval_of_compound_licences(inventory, expression, approved):
+    assert inventory.is_approved(expression, inventory.APPROVED) == approved
 
 
-def test_the_bill_of_materials_lists_what_is_locked(inventory):
+def test_the_bill_of_materials_lists_all_locked_packages(inventory):
     bom = inventory.sbom()
     assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
     locked = {f"pkg:pypi/{name}@{version}" for name, own in inventory.locked("run").items() for version in own}
@@ -81,8 +81,8 @@ def test_the_bill_of_materials_lists_what_is_locked(inventory):
     assert json.dumps(bom) == json.dumps(inventory.sbom())
 
 
-def test_a_wheel_is_built_to_the_same_bytes(tmp_path):
-    """Two copies of the sources in other folders, with other times and other modes, at the same SOURCE_DATE_EPOCH."""
+def test_the_wheel_is_reproducible(tmp_path):
+    """Build copies of the sources in different folders, with different times and modes but one SOURCE_DATE_EPOCH."""
     built = []
     for name, mask in (("here", 0o022), ("there", 0o077)):
         copy = tmp_path / name

@@ -1,6 +1,6 @@
-"""Pictures in docs/images/diagrams stand in the page itself, so that they take its colours, light or dark.
+"""Inline the diagrams of docs/images/diagrams into the page, so that they follow its light or dark theme.
 
-As a file (on a code host, say) such a picture falls back to colours of its own.
+Shown as a file elsewhere, for instance on a code host, a diagram uses its own default colours.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ FOLDER = "images/diagrams/"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension with Sphinx."""
     app.connect("doctree-resolved", inline)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def inline(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put each picture's own text in place of the image."""
+    """Replace each diagram's image element by its SVG source."""
     for image in list(doctree.findall(nodes.image)):
         if FOLDER not in image["uri"]:
             continue
         if not image.get("alt"):
-            raise ValueError(f"{docname}: the picture {image['uri']} needs a text that says what it shows")
+            raise ValueError(f"{docname}: expected an alternative text for the diagram {image['uri']}, found none")
         svg = Path(app.srcdir, FOLDER, Path(image["uri"]).name).read_text(encoding="utf-8")
         label = escape(image["alt"], quote=True)
         described = re.sub("<svg ", f'<svg class="diagram" role="img" aria-label="{label}" ', svg, count=1)

@@ -1,6 +1,6 @@
-"""Parts of pages that are made from the program when the site is built, so that they can't be out of date.
+"""Reference sections generated from the program when the site is built, so that they are never out of date.
 
-A page says `<!-- generated: NAME -->` where a part belongs; the functions in PARTS make it, as Markdown.
+A page marks the position of a section with `<!-- generated: NAME -->`; the functions in PARTS return its Markdown.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from sphinx.application import Sphinx
 
 import phsafe
 from phsafe.cli.app import app as program
-from phsafe.conditions import Where
-from phsafe.levels import LEVELS
-from phsafe.schema import LAYOUTS, Column, Digits
-from phsafe.spec import Table, Tabulation
-from phsafe.tables import CENSUS_2020
+from phsafe.model.conditions import Where
+from phsafe.model.levels import LEVELS
+from phsafe.model.schema import LAYOUTS, Column, Digits
+from phsafe.model.spec import Table, Tabulation
+from phsafe.model.tables import CENSUS_2020
 
 MARK = re.compile(r"^<!-- generated: ([\w-]+) -->$", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension with Sphinx."""
     app.connect("source-read", fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def fill(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put each part where its page asks for it; a name that nobody makes is an error."""
+    """Replace every mark in a page by its generated section; an unknown name is an error."""
     source[0] = MARK.sub(lambda mark: "\n".join(PARTS[mark[1]]()), source[0])
 
 
@@ -46,7 +46,7 @@ def rows(head: tuple[str, ...], body: Iterator[tuple[str, ...]]) -> Iterator[str
 
 
 def other_pages() -> Iterator[str]:
-    """Pages that the contents list in index.md does not name yet: a new page is found at once."""
+    """A table of contents for pages that index.md doesn't list yet, so that new pages are never lost."""
     docs = Path(__file__).parent.parent
     listed = set(re.findall(r"[\w/-]+", (docs / "index.md").read_text(encoding="utf-8")))
     names = sorted(path.stem for path in docs.glob("*.md") if path.stem not in listed | {"index"})
@@ -58,7 +58,7 @@ def other_pages() -> Iterator[str]:
 
 
 def commands() -> Iterator[str]:
-    """Every command: what it does, how it is called, its arguments and options."""
+    """Every command with its help, usage, arguments and options."""
     root = typer.main.get_command(program)
     panels: dict[str, list[str]] = {}
     for name, command in root.commands.items():
@@ -73,26 +73,26 @@ def commands() -> Iterator[str]:
 
 
 def one_command(call: str, command: typer.core.TyperCommand, heading: str) -> Iterator[str]:
-    """A command as its `--help` has it."""
+    """A command, as in its `--help`."""
     yield f"\n{heading} `{call}`\n"
     yield f"{plain(command.help or '')}\n"
     if getattr(command, "commands", None):
         return
     context = typer.Context(command, info_name=call)
-    pieces = " ".join(command.collect_usage_pieces(context))
-    usage = re.sub(r"\{([\w.]+)\}", r"\1", pieces).replace("[[", "[").replace("]]", "]")
+    usage = " ".join(command.collect_usage_pieces(context))
+    usage = re.sub(r"\{([\w.]+)\}", r"\1", usage).replace("[[", "[").replace("]]", "]")
     yield f"```text\n{call} {usage}\n```\n"
     records = [p.get_help_record(context) for p in command.get_params(context) if "--help" not in p.opts]
     body = ((f"`{term}`", plain(text)) for term, text in filter(None, records))
-    yield from rows(("argument or option", "meaning"), body)
+    yield from rows(("argument or option", "description"), body)
 
 
 def plain(text: str) -> str:
-    """Help without Rich's markup, in one paragraph for each of its paragraphs."""
+    """Help text without Rich markup."""
     return re.sub(r"\[/?(?:bold|red|green|dim|italic|cyan|yellow)?\]", "", text).strip()
 
 
-# Layouts, tables, levels
+# Input columns, tables and levels
 
 
 def input_columns() -> Iterator[str]:
@@ -100,7 +100,7 @@ def input_columns() -> Iterator[str]:
     for layout in LAYOUTS:
         yield f"\n### {layout.name}\n"
         yield from rows(
-            ("column", "kind", "values", "meaning"),
+            ("column", "type", "values", "description"),
             (
                 (
                     f"`{c.name}`",
@@ -114,7 +114,7 @@ def input_columns() -> Iterator[str]:
 
 
 def domain(column: Column) -> str:
-    """A column's values in few words."""
+    """The values that a column may have, in short."""
     if isinstance(column.domain, Digits):
         return f"{column.domain.width} digits" if column.domain.width > 1 else "1 digit"
     if isinstance(column.domain, range):
@@ -130,41 +130,41 @@ def tables() -> Iterator[str]:
         for tabulation in table.tabulations:
             yield f"- **`{tabulation.name}`** counts {counted(tabulation)}"
         for derived in table.derived:
-            yield f"- **`{derived.name}`** is added up from `{derived.source}`, at no cost"
-        yield from rows(("line", "label", "made from"), shell(table))
+            yield f"- **`{derived.name}`** is summed from `{derived.source}`, at no privacy cost"
+        yield from rows(("line", "label", "definition"), shell(table))
 
 
 def counted(tabulation: Tabulation) -> str:
-    """Whom a tabulation counts, and by whose race it is repeated."""
+    """What a tabulation counts, and by whose race and ethnicity it is repeated."""
     who = f"people with {condition(tabulation.persons)}" if tabulation.persons is not None else "units"
     units = f"units with {condition(tabulation.units)}" if tabulation.units.terms else ""
     joined = f"{who}, in {units}" if tabulation.counts_persons and units else units or who
-    by = {None: "not repeated by race", "person": "repeated by the person's race and ethnicity"}
+    by = {None: "not repeated by race and ethnicity", "person": "repeated by the person's race and ethnicity"}
     return f"{joined}; {by.get(tabulation.iterate_by, 'repeated by the race and ethnicity of the householder')}"
 
 
 def shell(table: Table) -> Iterator[tuple[str, str, str]]:
-    """The lines of a table, with what each is made from."""
+    """The lines of a table, with the definition of each."""
     for line in table.shell:
-        made = []
+        parts = []
         if line.of:
-            made.append("sum of " + ", ".join(map(str, line.of)))
+            parts.append("sum of " + ", ".join(map(str, line.of)))
         for tabulation in table.tabulations:
             if line.number in tabulation.cells and tabulation.cells[line.number].terms:
-                made.append(f"`{tabulation.name}`: {condition(tabulation.cells[line.number])}")
+                parts.append(f"`{tabulation.name}`: {condition(tabulation.cells[line.number])}")
         if table.average:
-            made.append(f"per line {table.average.per[line.number]} of `{table.average.denominator}`")
-        yield str(line.number), "&emsp;" * line.indent + line.label, "; ".join(made)
+            parts.append(f"per line {table.average.per[line.number]} of `{table.average.denominator}`")
+        yield str(line.number), "&emsp;" * line.indent + line.label, "; ".join(parts)
 
 
 def condition(where: Where | None) -> str:
-    """A condition in words: columns and their codes."""
+    """A condition as text: columns with their codes."""
     parts = [f"{name} {codes_text(sorted(codes))}" for name, codes in (where.terms if where else ())]
     return " and ".join(parts)
 
 
 def codes_text(codes: list) -> str:
-    """Codes, with runs of more than two written as from–to."""
+    """Codes as text, with runs of more than two as a range."""
     runs: list[list] = []
     for code in codes:
         if runs and int(code) == int(runs[-1][-1]) + 1:
@@ -184,27 +184,27 @@ def levels() -> Iterator[str]:
         )
         for level in LEVELS
     )
-    yield from rows(("in a config", "in the paper", "iterations"), body)
+    yield from rows(("in a config", "name", "iterations"), body)
 
 
 # Python
 
 
 def api() -> Iterator[str]:
-    """The public names, calls first, with their docstrings."""
-    calls = [name for name in phsafe.__all__ if name[0].islower()]
-    kinds = [name for name in phsafe.__all__ if not name[0].islower() and not name.isupper()]
-    for title, names in (("Calls", calls), ("Objects", kinds)):
+    """The public functions and classes with their docstrings."""
+    functions = [name for name in phsafe.__all__ if name[0].islower()]
+    classes = [name for name in phsafe.__all__ if not name[0].islower() and not name.isupper()]
+    for title, names in (("Functions", functions), ("Classes", classes)):
         yield f"\n## {title}\n"
         for name in names:
-            kind = "autoclass" if isinstance(getattr(phsafe, name), type) else "autofunction"
-            members = "   :members:\n" if kind == "autoclass" else ""
-            directive = f".. {kind}:: {phsafe._HOMES[name]}.{name}\n{members}"
+            is_class = isinstance(getattr(phsafe, name), type)
+            members = "   :members:\n" if is_class else ""
+            directive = f".. {'autoclass' if is_class else 'autofunction'}:: {phsafe._HOMES[name]}.{name}\n{members}"
             yield f"### `phsafe.{name}`\n\n```{{eval-rst}}\n{directive}```\n"
 
 
 def modules() -> Iterator[str]:
-    """Every module with the first sentence of its docstring."""
+    """Every module with the summary of its docstring."""
     root = Path(phsafe.__file__).parent
     found = []
     for path in sorted(root.rglob("*.py")):
@@ -214,7 +214,7 @@ def modules() -> Iterator[str]:
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         found.append((f"`{name}`", " ".join(text.split("\n\n")[0].split())))
-    yield from rows(("module", "what it is"), iter(sorted(found)))
+    yield from rows(("module", "content"), iter(sorted(found)))
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {

@@ -1,4 +1,4 @@
-"""Run the notebooks of this folder and store their outputs: `python3 dev.py notebooks [NAME …]`."""
+"""Run the notebooks in this folder and store their outputs: `python3 dev.py notebooks [NAME …]`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import nbformat
 from nbclient import NotebookClient
 
 HERE = Path(__file__).parent
-#: Longest time that one cell may take, in seconds; a busy machine is slow.
-PATIENCE = 600
+#: Time limit for one cell, in seconds; generous, because the machine may be busy.
+TIMEOUT = 600
 
 
 def execute(path: Path, folder: str | Path) -> nbformat.NotebookNode:
-    """The notebook after a run of all its cells in a folder; an error in a cell is raised."""
+    """Run all cells of a notebook in a folder and return it with its outputs; an error in a cell is raised."""
     notebook = nbformat.read(path, as_version=4)
-    where = {"metadata": {"path": str(folder)}}
-    patience = {"timeout": PATIENCE, "startup_timeout": PATIENCE}
-    client = NotebookClient(notebook, kernel_name="python3", resources=where, record_timing=False, **patience)
+    resources = {"metadata": {"path": str(folder)}}
+    timeouts = {"timeout": TIMEOUT, "startup_timeout": TIMEOUT}
+    client = NotebookClient(notebook, kernel_name="python3", resources=resources, record_timing=False, **timeouts)
     return client.execute()
 
 
 def main(names: list[str]) -> None:
-    """Run the named notebooks, or all."""
+    """Run the named notebooks, or all of them."""
     for path in sorted(HERE.glob("*.ipynb")):
         if not names or path.stem in names:
             print(path.name, flush=True)

@@ -1,4 +1,4 @@
-"""PHSafe: tables about people in their households, published without giving any person away.
+"""PHSafe: tables about people in their households, published without giving anyone away.
 
 Every command has the same call here: ``phsafe.tabulate(config, data)``. Names are loaded when they are used, so that
 importing the package costs nothing.
@@ -10,44 +10,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from phsafe.api import release, tabulate, validate
-    from phsafe.appraisal import Accuracy, accuracy
-    from phsafe.auditing import audit
-    from phsafe.budgets import Budget, Comparison, budget, compare
-    from phsafe.config import Config
+    from phsafe.accuracy_study import Accuracy, accuracy
+    from phsafe.acs_pums import pums
+    from phsafe.configs.config import Config
     from phsafe.engines import EngineOptions
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
-    from phsafe.explorer.calls import solve
-    from phsafe.folder import Release
-    from phsafe.microdata import pums
-    from phsafe.reporting import registry, report
-    from phsafe.synthesis import synth
-    from phsafe.tables import CENSUS_2020
+    from phsafe.explorer.solver import solve
+    from phsafe.model.tables import CENSUS_2020
+    from phsafe.pipeline.calls import release, tabulate, validate
+    from phsafe.privacy.budgets import Budget, Comparison, budget, compare
+    from phsafe.privacy_audit import audit
+    from phsafe.releases.release_folder import Release
+    from phsafe.reports import registry, report
+    from phsafe.synthetic import synth
 
 _HOMES = {
-    "Accuracy": "phsafe.appraisal",
-    "Budget": "phsafe.budgets",
-    "CENSUS_2020": "phsafe.tables",
-    "Comparison": "phsafe.budgets",
-    "Config": "phsafe.config",
+    "Accuracy": "phsafe.accuracy_study",
+    "Budget": "phsafe.privacy.budgets",
+    "CENSUS_2020": "phsafe.model.tables",
+    "Comparison": "phsafe.privacy.budgets",
+    "Config": "phsafe.configs.config",
     "EngineOptions": "phsafe.engines",
     "Estimates": "phsafe.estimation",
     "PHSafeError": "phsafe.errors",
-    "Release": "phsafe.folder",
-    "accuracy": "phsafe.appraisal",
-    "audit": "phsafe.auditing",
-    "budget": "phsafe.budgets",
-    "compare": "phsafe.budgets",
+    "Release": "phsafe.releases.release_folder",
+    "accuracy": "phsafe.accuracy_study",
+    "audit": "phsafe.privacy_audit",
+    "budget": "phsafe.privacy.budgets",
+    "compare": "phsafe.privacy.budgets",
     "estimate": "phsafe.estimation",
-    "pums": "phsafe.microdata",
-    "registry": "phsafe.reporting",
-    "release": "phsafe.api",
-    "report": "phsafe.reporting",
-    "solve": "phsafe.explorer.calls",
-    "synth": "phsafe.synthesis",
-    "tabulate": "phsafe.api",
-    "validate": "phsafe.api",
+    "pums": "phsafe.acs_pums",
+    "registry": "phsafe.reports",
+    "release": "phsafe.pipeline.calls",
+    "report": "phsafe.reports",
+    "solve": "phsafe.explorer.solver",
+    "synth": "phsafe.synthetic",
+    "tabulate": "phsafe.pipeline.calls",
+    "validate": "phsafe.pipeline.calls",
 }
 
 __all__ = [

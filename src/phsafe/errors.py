@@ -1,20 +1,38 @@
-"""The one error that users meet: every reason at once, in words, never a value of a record."""
+"""The error that users see: one sentence for each problem, all problems together, never a value of a record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class PHSafeError(Exception):
-    r"""The input or the budget says no. `reasons` holds one clear sentence for each problem.
+    """A request was refused: invalid input, an unusable output, or insufficient budget.
 
-    >>> str(PHSafeError(["a: expected 1, got 2", "b is missing"]))
-    'a: expected 1, got 2\nb is missing'
+    The command line prints the reasons and exits with an error code; no traceback is shown. Messages never contain a
+    value from a confidential record, so they are safe to log.
+
+    Args:
+        reasons: One sentence, or one sentence for each problem.
+
+    Attributes:
+        reasons: One sentence for each problem, as a tuple.
+
+    Example:
+        >>> error = PHSafeError(["a: expected 1, got 2", "b is missing"])
+        >>> error.reasons
+        ('a: expected 1, got 2', 'b is missing')
+        >>> print(error)
+        a: expected 1, got 2
+        b is missing
+
     """
+
+    #: The exit code of a command that raises it: refused, and nothing was charged.
+    exit_code: ClassVar[int] = 1
 
     def __init__(self, reasons: str | Iterable[str]) -> None:
         self.reasons = (reasons,) if isinstance(reasons, str) else tuple(reasons)
@@ -25,19 +43,31 @@ class PHSafeError(Exception):
 
 
 class ConfigError(PHSafeError):
-    """A config that can't be used."""
+    """The config is invalid."""
 
 
 class DataError(PHSafeError):
-    """Input files that can't be used."""
+    """The input files are missing, unreadable or invalid."""
 
 
 class OutputError(PHSafeError):
-    """An output that can't be written, or a folder that is not what it should be."""
+    """The output can't be written, or a folder isn't what the command expects."""
+
+
+class ChargedError(PHSafeError):
+    """A release failed after its privacy loss was charged. There is no release, and the loss stays charged."""
+
+    exit_code = 4
+
+
+class FinishedError(PHSafeError):
+    """A release is charged and complete, but something after it failed."""
+
+    exit_code = 3
 
 
 class Reasons:
-    """Gathers the problems of several checks, so that people see all of them at once.
+    """Collects the problems found by several checks, so that users see all of them together.
 
     >>> reasons = Reasons()
     >>> def refuse(): raise PHSafeError("no")
@@ -50,16 +80,18 @@ class Reasons:
 
     def __init__(self) -> None:
         self._reasons: list[str] = []
+        self._types: set[type[PHSafeError]] = set()
 
     def check(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The function's result, or None where it refuses; its reasons are kept."""
+        """Return the function's result, or None if it raises `PHSafeError`, whose reasons are kept."""
         try:
             return function(*args, **kwargs)
         except PHSafeError as error:
             self._reasons += error.reasons
+            self._types.add(type(error))
             return None
 
     def settle(self) -> None:
-        """Raise everything that was gathered."""
+        """Raise one error with all collected reasons, if there are any; of their type, if they share one."""
         if self._reasons:
-            raise PHSafeError(self._reasons)
+            raise (self._types.pop() if len(self._types) == 1 else PHSafeError)(self._reasons)

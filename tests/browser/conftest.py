@@ -1,4 +1,4 @@
-"""A running page and a real Chromium."""
+"""Fixtures for tests in Chromium: the browser, the explorer's server, and accessibility checks."""
 
 import shutil
 import threading
@@ -9,11 +9,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from phsafe.explorer.serve import Service
+from phsafe.explorer.launch import Service
 
-#: What WCAG 2.2 AA asks for, and what axe's authors hold to be good practice beside it.
+#: The axe rules to check: WCAG 2.2 AA, and axe's best practices.
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-#: Nothing but this machine: every other name fails to resolve, and nothing is fetched behind the page's back.
+#: Restrict Chromium to this machine: no other name resolves, and background requests are off.
 ARGUMENTS = [
     "--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
@@ -43,47 +43,47 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def page(browser: Browser, service: Service) -> Iterator[Page]:
-    """A fresh page with its numbers shown; it must end without an error in its console."""
+    """A fresh page that shows its numbers. Fails if the page raises an error or makes a request elsewhere."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
-    faults: list[str] = []
+    errors: list[str] = []
     requests: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(service.link)
     page.wait_for_selector("#total-unbounded")
     yield page
     context.close()
-    assert not faults
+    assert not errors
     own = (f"http://127.0.0.1:{service.port}/", "blob:")
     assert [url for url in requests if not url.startswith(own)] == []
 
 
 @pytest.fixture
-def look(browser: Browser):
-    """The function that opens a file; no page may end with a word in its console or a request to anywhere."""
-    heard, contexts = [], []
+def open_page(browser: Browser):
+    """A function that opens a file. Fails if the page logs to the console, opens a dialog or makes a request."""
+    events, contexts = [], []
 
-    def at(path: Path, **options) -> Page:
+    def open_file(path: Path, **options) -> Page:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: heard.append(message.text))
-        page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on("request", lambda request: heard.append(request.url) if request.url != path.as_uri() else None)
-        page.on("dialog", lambda dialog: (heard.append("a dialog"), dialog.dismiss()))
+        page.on("console", lambda message: events.append(message.text))
+        page.on("pageerror", lambda error: events.append(str(error)))
+        page.on("request", lambda request: events.append(request.url) if request.url != path.as_uri() else None)
+        page.on("dialog", lambda dialog: (events.append("a dialog"), dialog.dismiss()))
         page.goto(path.as_uri())
         return page
 
-    yield at
+    yield open_file
     for context in contexts:
         context.close()
-    assert heard == []
+    assert events == []
 
 
 @pytest.fixture(scope="session")
-def blameless():
-    """The function that has axe look at a page, and fails with its report."""
+def assert_accessible():
+    """A function that checks a page with axe and fails with its report."""
 
     def check(page: Page) -> None:
         found = Axe().run(page, options=RULES)

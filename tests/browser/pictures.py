@@ -1,4 +1,4 @@
-"""Pictures for the docs, of a report or of the site: `python tests/browser/pictures.py REPORT.html|SITE`."""
+"""Take screenshots for the docs, of a report or the site: `python tests/browser/pictures.py REPORT.html|SITE`."""
 
 import io
 import shutil
@@ -9,7 +9,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path("docs/images")
-#: Name → width, height, theme, and the page or the section that is shown.
+#: File name → width, height, colour scheme, and the page or section to show.
 REPORT = {
     "report": (1280, 1000, "light", ""),
     "report-tables": (1280, 1000, "light", "#tables"),
@@ -22,14 +22,14 @@ SITE = {
     "site-phone": (390, 844, "light", "/privacy.html"),
 }
 
-place = Path(sys.argv[1]).resolve()
+source = Path(sys.argv[1]).resolve()
 with sync_playwright() as playwright:
     chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-    for name, (width, height, scheme, shown) in (SITE if place.is_dir() else REPORT).items():
+    for name, (width, height, scheme, shown) in (SITE if source.is_dir() else REPORT).items():
         page = chromium.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-        page.goto(place.as_uri() + shown)
+        page.goto(source.as_uri() + shown)
         page.wait_for_timeout(300)
         picture = page.screenshot()
-        # Few colours are enough for a page, and keep the repository small.
+        # 64 colours are enough for a page and keep the repository small.
         Image.open(io.BytesIO(picture)).convert("RGB").quantize(64).save(IMAGES / f"{name}.png", optimize=True)
     chromium.close()

@@ -1,10 +1,10 @@
-"""The accuracy report in a real Chromium: on a phone, in the dark, on paper, and without a word to anywhere."""
+"""The accuracy report in Chromium: on a phone, in dark mode, in print, and without network requests."""
 
 import pytest
 
 import phsafe
 
-from ..appraisal.conftest import NEVER, SMALL, make_small_config  # noqa: TID252
+from ..accuracy_study.conftest import NEVER, SMALL, make_small_config  # noqa: TID252
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -20,11 +20,11 @@ def report(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (1280, "dark")])
-def test_axe_finds_nothing_and_nothing_sticks_out(report, look, blameless, width, scheme):
-    page = look(report / "accuracy.html", viewport={"width": width, "height": 900}, color_scheme=scheme)
-    blameless(page)
+def test_the_report_is_accessible_and_fits_the_window(report, open_page, assert_accessible, width, scheme):
+    page = open_page(report / "accuracy.html", viewport={"width": width, "height": 900}, color_scheme=scheme)
+    assert_accessible(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    # Every panel and its words lie within their picture.
+    # All text and points lie within their panel.
     outside = """() => [...document.querySelectorAll(".panels svg")].flatMap(svg => {
         const frame = svg.getBoundingClientRect();
         return [...svg.querySelectorAll("text, circle")].filter(node => {
@@ -35,13 +35,13 @@ def test_axe_finds_nothing_and_nothing_sticks_out(report, look, blameless, width
     assert page.evaluate(outside) == []
 
 
-def test_it_prints_in_light_colours(report, look):
-    page = look(report / "accuracy.html")
+def test_it_prints_in_light_colours(report, open_page):
+    page = open_page(report / "accuracy.html")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.querySelector('.d0')).fill") == "rgb(23, 87, 173)"
 
 
-def test_the_picture_stands_alone(report, look):
-    page = look(report / "tau.svg")
+def test_the_plot_is_a_file_of_its_own(report, open_page):
+    page = open_page(report / "tau.svg")
     assert page.evaluate("document.querySelectorAll('.best').length") == 6 + 1

@@ -1,4 +1,4 @@
-"""The page and the network: no other page drives it, it needs none, and a port that is taken is said so."""
+"""PHExplore and the network: other pages can't use it, it works offline, and it reports a busy port."""
 
 import shutil
 import socket
@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from phsafe.explorer.serve import Service
+from phsafe.explorer.launch import Service
 
 pytestmark = pytest.mark.needs("chromium")
 
 
 def test_another_web_page_cannot_drive_it(browser: Browser, service: Service):
-    """A page of another origin, even one that has the token, gets nothing."""
+    """A page from another origin gets nothing, even with the token."""
     import http.server
     import threading
 
@@ -24,7 +24,7 @@ def test_another_web_page_cannot_drive_it(browser: Browser, service: Service):
         .then(r => r.text()).then(t => document.title = "got " + t.length, e => document.title = "refused");
     </script>""".replace("PORT", str(service.port)).replace("TOKEN", service.token)
 
-    class Evil(http.server.BaseHTTPRequestHandler):
+    class AttackerPage(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
             self.send_header("content-type", "text/html")
@@ -34,7 +34,7 @@ def test_another_web_page_cannot_drive_it(browser: Browser, service: Service):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), AttackerPage)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     page = browser.new_context().new_page()
     page.goto(f"http://127.0.0.1:{server.server_port}/")
@@ -46,14 +46,14 @@ def test_another_web_page_cannot_drive_it(browser: Browser, service: Service):
 
 
 @pytest.mark.needs("ip")
-def test_it_works_with_the_network_cut(tmp_path: Path):
-    """The command and a browser in a network of their own that holds nothing but the loopback."""
+def test_it_works_without_a_network(tmp_path: Path):
+    """The server and a browser in a network namespace with nothing but loopback."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     script = tmp_path / "offline.py"
     script.write_text(
         "import socket, sys, threading\n"
         "from playwright.sync_api import sync_playwright\n"
-        "from phsafe.explorer.serve import Service\n"
+        "from phsafe.explorer.launch import Service\n"
         "try:\n"
         "    socket.create_connection(('192.0.2.1', 80), timeout=2)\n"
         "except OSError as error:\n"
@@ -77,16 +77,16 @@ def test_it_works_with_the_network_cut(tmp_path: Path):
         ["unshare", "-rn", "sh", "-c", command], check=False, capture_output=True, text=True, timeout=90
     )
     if "unshare failed" in run.stderr or "Operation not permitted" in run.stderr:
-        pytest.skip("may not make a network of its own here")
+        pytest.skip("creating a network namespace is not permitted here")
     assert "network: Network is unreachable" in run.stdout, run.stderr
     assert "total: 1.257281" in run.stdout, run.stderr
 
 
-def test_a_busy_port_is_refused_in_words():
+def test_a_busy_port_is_refused_with_a_reason():
     from phsafe.errors import PHSafeError
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(PHSafeError, match="it is busy; choose another"):
+        with pytest.raises(PHSafeError, match="it is in use; choose another"):
             Service(port=taken.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The report in a real Chromium: every group, a phone, print, both themes, axe, and payloads that must not run."""
+"""The report in Chromium: choosing groups, phone, print, both themes, accessibility, and hostile text."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,15 +7,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import phsafe
-from phsafe.folder import Release
-from phsafe.levels import Level
-from phsafe.spec import Catalog
+from phsafe.model.levels import Level
+from phsafe.model.spec import Catalog
+from phsafe.releases.release_folder import Release
 
-from ..reporting.conftest import config_of, make_release  # noqa: TID252
+from ..reports.conftest import config_of, make_release  # noqa: TID252
 
 #: Counts, counts by race, and an average.
 TABULATIONS = ("PH2", "PH3", "PH4", "PH5_denom")
-#: Enough for a map.
+#: Enough states for a map.
 STATES = ["06", "11", "15", "32", "44", "50", "54", "56"]
 
 pytestmark = pytest.mark.needs("chromium")
@@ -45,29 +45,29 @@ def cells(page: Page, table: str) -> list[list[str]]:
     )
 
 
-def test_without_its_script_the_page_shows_the_same(report, look):
-    plain, lively = look(report, java_script_enabled=False), look(report)
+def test_without_javascript_the_page_shows_the_same(report, open_page):
+    plain, scripted = open_page(report, java_script_enabled=False), open_page(report)
     for name in ("#where", "#map-where", "#map-scale", ".tiles", ".cards"):
-        ours, scripted = (page.locator(name).inner_text() for page in (plain, lively))
-        assert ours == scripted, name
+        without, with_script = (page.locator(name).inner_text() for page in (plain, scripted))
+        assert without == with_script, name
     shapes = "#tables svg rect, #map svg rect"
     geometry = "nodes => nodes.flatMap(n => ['x', 'width'].map(a => Number(n.getAttribute(a))))"
     assert plain.locator("#choose").is_hidden()
-    assert lively.locator("#choose").is_visible()
+    assert scripted.locator("#choose").is_visible()
     before = plain.locator(shapes).evaluate_all(geometry)
-    after = lively.locator(shapes).evaluate_all(geometry)
+    after = scripted.locator(shapes).evaluate_all(geometry)
     assert before == pytest.approx(after, abs=0.02)
     shades = "nodes => nodes.map(n => n.className)"
-    assert plain.locator(".tiles li").evaluate_all(shades) == lively.locator(".tiles li").evaluate_all(shades)
+    assert plain.locator(".tiles li").evaluate_all(shades) == scripted.locator(".tiles li").evaluate_all(shades)
 
 
-def test_every_group_can_be_chosen(report, estimates, look):
-    page = look(report)
+def test_every_group_can_be_chosen(report, estimates, open_page):
+    page = open_page(report)
     for region, iteration in (("STATE 06", "*"), ("STATE 56", "E"), ("USA 1", "H")):
         page.locator("#choose select[name=region]").select_option(region)
         page.locator("#choose select[name=iteration]").select_option(iteration)
-        kind, code = region.split()
-        frame = estimates.tables["PH3"].filter(REGION_TYPE=kind, REGION_ID=code, ITERATION_CODE=iteration)
+        region_type, code = region.split()
+        frame = estimates.tables["PH3"].filter(REGION_TYPE=region_type, REGION_ID=code, ITERATION_CODE=iteration)
         expected = [
             [f"{e:,}", f"{low:,} – {high:,}"]
             for e, low, high in frame.select("ESTIMATE", "LOWER_90", "UPPER_90").iter_rows()
@@ -81,8 +81,8 @@ def test_every_group_can_be_chosen(report, estimates, look):
         assert page.locator('[data-table="PH2"] .absent').is_hidden() == published
 
 
-def test_the_map_follows_its_choices_and_leads_to_a_state(report, estimates, look):
-    page = look(report)
+def test_the_map_follows_its_controls_and_links_to_a_state(report, estimates, open_page):
+    page = open_page(report)
     page.locator("#choose-map select[name=measure]").select_option("PH5 2")
     page.locator("#choose-map select[name=iteration]").select_option("B")
     frame = estimates.tables["PH5"].filter(REGION_TYPE="STATE", ITERATION_CODE="B", CELL=2)
@@ -96,8 +96,8 @@ def test_the_map_follows_its_choices_and_leads_to_a_state(report, estimates, loo
     expect(page.locator("#where")).to_have_text("Wyoming: Black or African American alone")
 
 
-def test_the_keyboard_reaches_everything(report, look):
-    page = look(report)
+def test_everything_can_be_reached_by_keyboard(report, open_page):
+    page = open_page(report)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     reached = set()
@@ -114,15 +114,15 @@ def test_the_keyboard_reaches_everything(report, look):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(375, "light"), (1280, "dark")])
-def test_axe_finds_nothing_and_nothing_sticks_out(report, look, blameless, width, scheme):
-    page = look(report, viewport={"width": width, "height": 900}, color_scheme=scheme)
+def test_the_report_is_accessible_and_fits_the_window(report, open_page, assert_accessible, width, scheme):
+    page = open_page(report, viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.locator("#map details").evaluate("node => { node.open = true }")
-    blameless(page)
+    assert_accessible(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_it_prints_on_paper(report, look, tmp_path):
-    page = look(report)
+def test_it_prints_on_paper(report, open_page, tmp_path):
+    page = open_page(report)
     page.emulate_media(media="print", color_scheme="dark")
     assert page.locator("nav").is_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -144,7 +144,7 @@ PAYLOADS = [
 
 
 def evil(catalog: Catalog) -> Catalog:
-    """A catalog in which every text for people is a payload."""
+    """Return a catalog in which every label and title is a payload."""
     bad = "".join(PAYLOADS)
     tables = tuple(
         replace(t, title=bad, universe=bad, shell=tuple(replace(line, label=bad) for line in t.shell))
@@ -163,8 +163,8 @@ def evil(catalog: Catalog) -> Catalog:
     return Catalog(tables, tuple(levels))
 
 
-def test_hostile_labels_and_manifests_run_nothing(release, estimates, look, tmp_path):
-    """Payloads in the manifest, the title, the labels of a catalog and the diagnostics: all are texts in the page."""
+def test_hostile_labels_and_manifests_run_no_scripts(release, estimates, open_page, tmp_path):
+    """Payloads in the manifest, the title, the catalog's labels and the diagnostics appear as text only."""
     manifest = release.manifest | {
         "release_id": "".join(PAYLOADS),
         "versions": dict(zip(PAYLOADS, reversed(PAYLOADS), strict=True)),
@@ -173,7 +173,7 @@ def test_hostile_labels_and_manifests_run_nothing(release, estimates, look, tmp_
     tables = replace(
         estimates, config=config, release_id="", diagnostics={"noise_test": {"verdict": "".join(PAYLOADS)}}
     )
-    page = look(
+    page = open_page(
         phsafe.report(
             Release(release.path, config, manifest),
             tmp_path / "r.html",
@@ -190,15 +190,15 @@ def test_hostile_labels_and_manifests_run_nothing(release, estimates, look, tmp_
         assert PAYLOADS[0] in page.locator(section).inner_text(), section
 
 
-def test_the_policy_stops_what_is_planted_in_the_file(report, browser, tmp_path):
-    """Even a file that somebody changed by hand runs no other script, style or request."""
-    planted = (
+def test_the_content_security_policy_blocks_injected_markup(report, browser, tmp_path):
+    """Even a tampered file runs no other script, applies no other style and makes no request."""
+    injected = (
         "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"
         "<p id=evil style='color: rgb(1, 2, 3)'>x</p><style>body { opacity: .5 }</style>"
         "<script src='data:text/javascript,document.title=1'></script><form action='https://example.org'></form>"
     )
     path = tmp_path / "changed.html"
-    path.write_text(report.read_text().replace("</main>", f"{planted}</main>"))
+    path.write_text(report.read_text().replace("</main>", f"{injected}</main>"))
     context = browser.new_context()
     page = context.new_page()
     refused = []

@@ -1,4 +1,4 @@
-"""The documentation in a real Chromium: console, axe, a phone, dark, print, keyboard and search."""
+"""The documentation in Chromium: console, accessibility, phone, dark mode, print, keyboard and search."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -10,47 +10,46 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext
 
 pytestmark = pytest.mark.needs("chromium")
-#: Each kind of page once: pictures, tables, notebook, generated parts, proofs.
-LOOKS = {
+DEVICES = {
     "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "phone, dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
 }
-#: Pages of every kind, each looked at once in one of two ways.
-KINDS = {
+#: Pages with pictures, tables, a notebook, generated parts and proofs, each checked on one device.
+PAGES = {
     "desktop": ("index", "algorithm", "formats", "notebooks/a-release"),
     "phone, dark": ("tutorial", "commands", "glossary"),
 }
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
 
 @pytest.fixture(scope="module")
 def address(site) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(site))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def looked(browser: Browser, look: str) -> BrowserContext:
-    context = browser.new_context(**LOOKS[look])
-    # A busy machine is slow; nothing here is about speed.
+def context_for(browser: Browser, device: str) -> BrowserContext:
+    context = browser.new_context(**DEVICES[device])
+    # A busy machine is slow, and these tests are not about speed.
     context.set_default_timeout(300_000)
     return context
 
 
-@pytest.mark.parametrize("look", KINDS)
-def test_pages_are_clean(look, browser, address):
-    """No word in the console, no request elsewhere, nothing that axe finds, nothing that sticks out sideways."""
+@pytest.mark.parametrize("device", PAGES)
+def test_pages_are_clean(device, browser, address):
+    """Pages log nothing, make no outside requests, pass axe and fit the width of the window."""
     found = []
-    page = looked(browser, look).new_page()
+    page = context_for(browser, device).new_page()
     page.on("console", lambda message: found.append(f"{page.url}: {message.type} {message.text}"))
     page.on("pageerror", lambda error: found.append(f"{page.url}: {error}"))
     page.on("request", lambda request: request.url.startswith(address) or found.append(request.url))
-    for name in KINDS[look]:
+    for name in PAGES[device]:
         page.goto(f"{address}/{name}.html")
         result = Axe().run(page, options={"preload": False})
         found += [f"{name}: {v['id']} {v['nodes'][0]['html'][:200]}" for v in result.response["violations"]]
@@ -61,13 +60,13 @@ def test_pages_are_clean(look, browser, address):
 
 
 def test_keyboard_search_and_theme(browser, address):
-    page = looked(browser, "desktop").new_page()
+    page = context_for(browser, "desktop").new_page()
     page.goto(f"{address}/index.html")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
     page.goto(f"{address}/formats.html")
     reached = "[...document.querySelectorAll('.table-wrapper')].every(e => e.tabIndex === 0)"
-    assert page.evaluate(reached), "a table that scrolls can't be reached by keyboard"
+    assert page.evaluate(reached), "a scrolling table can't be reached by keyboard"
     page.locator("input[name=q]").first.fill("truncation")
     page.keyboard.press("Enter")
     page.wait_for_selector("#search-results li a")
@@ -79,13 +78,13 @@ def test_keyboard_search_and_theme(browser, address):
         if page.evaluate("getComputedStyle(document.body).backgroundColor") != before:
             break
     else:
-        pytest.fail("no press of the button changes the theme")
+        pytest.fail("the button doesn't change the theme")
     page.context.close()
 
 
-def test_print(browser, address):
-    """On paper there is the page alone, and its pictures are light even where the screen was dark."""
-    page = looked(browser, "phone, dark").new_page()
+def test_printed_pages_are_light_and_without_navigation(browser, address):
+    """Print shows only the page itself, with light pictures even in dark mode."""
+    page = context_for(browser, "phone, dark").new_page()
     page.goto(f"{address}/algorithm.html")
     page.emulate_media(media="print")
     assert not page.locator(".sidebar-drawer").is_visible()

@@ -24,21 +24,21 @@ def config(tmp_path, us_document):
     return path
 
 
-def test_it_reports(phsafe_command, public, config, tmp_path):
+def test_accuracy_writes_a_report(phsafe_command, public, config, tmp_path):
     out = tmp_path / "out"
     done = phsafe_command(
         "accuracy", config, public, out, "--trials", 4, "--estimate-trials", 1, "--tau", "2,4", "--scale", "1,2",
         "--jobs", 1, "--skip-validation",
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert "Least total error of the τ tried, budgets × 1, 2" in " ".join(done.out.split())
+    assert "τ with the lowest total error, budgets × 1, 2" in " ".join(done.out.split())
     assert "Finished tables, releases: 1" in done.out
     assert f"phsafe explore --shares {out}/shares.json" in done.out
     assert "The noise is as stated" in done.err
     assert (out / "accuracy.html").is_file()
 
 
-def test_a_wrong_word_is_a_wrong_command(phsafe_command, public, config, tmp_path):
+def test_a_threshold_that_is_no_number_is_a_wrong_command(phsafe_command, public, config, tmp_path):
     assert phsafe_command("accuracy", config, public, tmp_path / "out", "--tau", "6,ten").code == 2
     assert phsafe_command("accuracy", config, public, tmp_path / "out", "--trials", "1").code == 2
 
@@ -52,10 +52,8 @@ def test_confidential_data_are_refused_before_anything_is_counted(phsafe_command
     assert not list(tmp_path.glob(".*"))
 
 
-def test_noise_that_is_off_fails_the_command_but_leaves_the_report(
-    phsafe_command, public, config, tmp_path, monkeypatch
-):
-    from phsafe.appraisal.run import Accuracy
+def test_wrong_noise_fails_the_command_but_leaves_the_report(phsafe_command, public, config, tmp_path, monkeypatch):
+    from phsafe.accuracy_study.study import Accuracy
 
     monkeypatch.setattr(Accuracy, "as_stated", False)
     done = phsafe_command(

@@ -7,7 +7,8 @@ import pytest
 
 from phsafe import cli
 from phsafe.cli import app as cli_app
-from phsafe.errors import PHSafeError
+from phsafe.errors import ChargedError, FinishedError, PHSafeError
+from phsafe.system.interrupts import FinishedInterrupt
 
 MARKER = "S3CRET"
 
@@ -15,7 +16,7 @@ MARKER = "S3CRET"
 def test_help_reads_well(phsafe_command):
     outcome = phsafe_command("--help")
     assert outcome.code == 0
-    assert "without giving any person away" in " ".join(outcome.out.split())
+    assert "without giving anyone away" in " ".join(outcome.out.split())
     assert "tabulate" in outcome.out
     assert "Traceback" not in outcome.out + outcome.err
 
@@ -45,7 +46,7 @@ def test_version(phsafe_command):
         ["tabulate", "a", "b", "c", "--engine", "abacus"],
     ],
 )
-def test_a_wrong_command_is_2(phsafe_command, words):
+def test_a_wrong_command_exits_with_2(phsafe_command, words):
     outcome = phsafe_command(*words)
     assert outcome.code == 2
     assert outcome.out == ""
@@ -65,29 +66,29 @@ def test_every_reason_on_its_own_line(monkeypatch, phsafe_command):
     assert outcome == (1, "", "phsafe: error: first\nphsafe: error: second\n")
 
 
-def test_an_internal_fault_shows_no_record(monkeypatch, phsafe_command):
+def test_an_internal_error_shows_no_record(monkeypatch, phsafe_command):
     monkeypatch.delenv("PHSAFE_DEBUG", raising=False)
     failing(monkeypatch, KeyError(MARKER))
     outcome = phsafe_command()
     assert outcome.code == 1
-    assert "internal fault (KeyError)" in outcome.err
+    assert "internal error (KeyError)" in outcome.err
     assert MARKER not in outcome.err
 
 
-def test_debugging_is_asked_for(monkeypatch, phsafe_command):
+def test_debug_mode_shows_the_traceback(monkeypatch, phsafe_command):
     monkeypatch.setenv("PHSAFE_DEBUG", "1")
     failing(monkeypatch, KeyError(MARKER))
     with pytest.raises(KeyError):
         phsafe_command()
 
 
-def test_being_stopped(monkeypatch, phsafe_command):
+def test_an_interrupt_is_reported(monkeypatch, phsafe_command):
     failing(monkeypatch, KeyboardInterrupt())
     outcome = phsafe_command()
-    assert (outcome.code, outcome.err) == (1, "phsafe: stopped\n")
+    assert (outcome.code, outcome.err) == (130, "phsafe: stopped\n")
 
 
-def test_a_reader_that_leaves_early():
+def test_a_closed_pipe_is_not_an_error():
     run = subprocess.run(
         [sys.executable, "-c", "import phsafe.cli as c; c.main()", "--help"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
@@ -101,8 +102,25 @@ def test_a_reader_that_leaves_early():
     assert "Exception" not in piped.stderr
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PHSafeError("no"), 1),
+        (ChargedError("no"), 4),
+        (FinishedError("no"), 3),
+        (FinishedInterrupt("done"), 3),
+        (KeyboardInterrupt("nothing was charged"), 130),
+    ],
+)
+def test_exit_codes_show_what_was_charged(monkeypatch, phsafe_command, error, code):
+    failing(monkeypatch, error)
+    outcome = phsafe_command()
+    assert (outcome.code, outcome.out) == (code, "")
+    assert str(error) in outcome.err
+
+
 def test_importing_the_command_is_cheap():
-    heavy = "{'ibis', 'duckdb', 'polars', 'numpy', 'pyarrow'}"
+    heavy = "{'duckdb', 'polars', 'numpy', 'pyarrow'}"
     code = f"import phsafe.cli.app, phsafe, sys; print(sorted({heavy} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
@@ -116,7 +134,7 @@ def test_program_is_the_entry_point():
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, None, "words"])
-def test_the_program_ends_at_once_with_the_same_code_and_every_word(code):
+def test_the_program_exits_with_the_same_code_and_all_output(code):
     """What Python does at the end is left out; what was said is not."""
     script = f"""
 import atexit, sys

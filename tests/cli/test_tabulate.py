@@ -34,7 +34,7 @@ def refuse(outcome, tmp_path, *words, left=("data",)):
         assert word in outcome.err
     assert all(line.startswith("phsafe: error: ") for line in outcome.err.splitlines() if "error" in line)
     assert "Traceback" not in outcome.err
-    assert "internal fault" not in outcome.err
+    assert "internal error" not in outcome.err
     assert MARKER not in outcome.err
     assert names(tmp_path) == sorted(left)
 
@@ -52,7 +52,7 @@ def test_known_answers(phsafe_command, us, small, tmp_path, expected, read_folde
     assert "NOT PRIVATE" in (tmp_path / "cut" / "NOT_PRIVATE").read_text()
 
 
-def test_parity_in_a_process_of_its_own(us, parity, tmp_path, expected, read_folder):
+def test_parity_in_a_separate_process(us, parity, tmp_path, expected, read_folder):
     """As a user runs it; under an open umask nobody else may read what it writes."""
     run = subprocess.run(
         [sys.executable, "-c", "import phsafe.cli as c; c.main()", "tabulate", us, parity, tmp_path / "out"],
@@ -113,7 +113,7 @@ def test_every_reason_at_once(phsafe_command, data, tmp_path, us_document):
     outcome = phsafe_command("tabulate", config, data, out)
     refuse(
         outcome, tmp_path,
-        "'PH9'", "PH2 missing", "tau, PH3", "'44' again", "'99'", "Puerto Rico (72) alone",
+        "'PH9'", "PH2 missing", "tau, PH3", "got '44' repeatedly", "'99'", "Puerto Rico (72) alone",
         "persons.csv", "units: column TEN is missing", "geo.csv: expected CSV text", "doesn't exist yet",
         left=("data", "config.json", "out"),
     )  # fmt: skip
@@ -131,7 +131,7 @@ def test_every_reason_at_once(phsafe_command, data, tmp_path, us_document):
         ("0.002619", "1e999", "usa_*"),
         ('"PH1_num": 10', '"PH1_num": 0', "tau, PH1_num"),
         ('"01",', '"03",', "'03'"),
-        ('"02",', '"01",', "again"),
+        ('"02",', '"01",', "repeatedly"),
         ('"56"', '"72"', "alone"),
         ('"PH3":', '"PH2":', "more than once"),
         ("{", "[" * 100_000, "nested too deeply"),
@@ -151,11 +151,11 @@ def test_bad_configs(phsafe_command, us, data, tmp_path, find, replace, word):
     )
 
 
-def test_a_nation_in_puerto_rico(phsafe_command, pr, data, tmp_path):
+def test_national_budgets_in_a_puerto_rico_config_are_refused(phsafe_command, pr, data, tmp_path):
     config = tmp_path / "config.json"
     config.write_text(pr.read_text().replace('"usa_*": 0.0', '"usa_*": 0.1', 1))
     outcome = phsafe_command("tabulate", config, data, tmp_path / "out")
-    refuse(outcome, tmp_path, "it has no nation", left=("data", "config.json"))
+    refuse(outcome, tmp_path, "has no national levels", left=("data", "config.json"))
 
 
 def persons_of_wrong_types(data):
@@ -194,7 +194,7 @@ BAD_DATA = {
     "long": (f"3,1,1,1,01,20,{MARKER}\r\n".encode(), "persons.csv, line 1787: expected CSV"),
     "binary": (MARKER.encode() + bytes(range(256)) * 50, "persons.csv"),
     "encoding": (MARKER.encode() + b"\xe9,1,1,1,01,20\r\n", "persons.csv, line 1787: expected CSV in UTF-8"),
-    "line end": (f"3,1,1,1,01,{MARKER}\n".encode(), "one kind of line end"),
+    "line end": (f"3,1,1,1,01,{MARKER}\n".encode(), "consistent line ends"),
     "utf-16": (lambda persons, text: persons.write_bytes(text.decode().encode("utf-16")), "UTF-8"),
     "no header": (
         lambda persons, text: persons.write_bytes(text.split(b"\n", 1)[1]),
@@ -223,7 +223,7 @@ def test_bad_data(phsafe_command, us, data, tmp_path, how):
     refuse(phsafe_command("tabulate", us, data, tmp_path / "out", "--skip-validation"), tmp_path, word)
 
 
-def test_a_file_that_may_not_be_read(powerless, us, data, tmp_path):
+def test_an_unreadable_file_is_refused(powerless, us, data, tmp_path):
     (data / "geo.csv").chmod(0)
     said = powerless("from phsafe.cli import main; main()", "tabulate", us, data, tmp_path / "out")
     assert "Permission denied" in said and "Traceback" not in said
@@ -236,7 +236,7 @@ def test_no_config_and_no_data(phsafe_command, us, data, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link", "dangling"])
-def test_an_output_that_exists(phsafe_command, us, data, tmp_path, kind):
+def test_an_existing_output_is_refused(phsafe_command, us, data, tmp_path, kind):
     out, target = tmp_path / "out", tmp_path / "target"
     target.mkdir()
     if kind == "folder":
@@ -251,7 +251,7 @@ def test_an_output_that_exists(phsafe_command, us, data, tmp_path, kind):
     assert kind != "file" or out.read_text() == "mine"
 
 
-def test_odd_letters_in_every_path(phsafe_command, us, data, tmp_path, small, expected, read_folder):
+def test_unusual_characters_in_every_path(phsafe_command, us, data, tmp_path, small, expected, read_folder):
     odd = "a*b[c]?'d\"\n{e};%s [bold]é"
     strange = tmp_path / odd
     data.rename(strange)
@@ -265,7 +265,7 @@ def test_odd_letters_in_every_path(phsafe_command, us, data, tmp_path, small, ex
 
 
 def test_a_failure_while_writing_leaves_nothing(phsafe_command, us, data, tmp_path, monkeypatch):
-    from phsafe import exact_counts as output
+    from phsafe.pipeline import exact_counts as output
 
     calls = []
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from phsafe.errors import OutputError
-from phsafe.schema import LAYOUTS
-from phsafe.validation.report_output import write_examples
+from phsafe.model.schema import LAYOUTS
+from phsafe.pipeline.validation_output import write_offenders
 
 MARKER = "Q7Z"
 KEY = 777_123_457
@@ -36,30 +36,30 @@ def test_warnings_alone_exit_with_0(phsafe_command, us, small):
     assert "NOT PRIVATE" in run.out + run.err
 
 
-def test_errors_exit_with_1_and_say_rule_table_column_and_rows(phsafe_command, us, damaged):
+def test_errors_exit_with_1_and_show_rule_table_column_and_rows(phsafe_command, us, damaged):
     run = phsafe_command("validate", us, damaged, "--json")
     report = json.loads(run.out)
     assert run.code == 1
     assert not report["ok"]
     errors = {(f["rule"], f["table"], f["column"], f["rows"]) for f in report["findings"] if f["severity"] == "error"}
     assert errors == {
-        ("MAFID stands once in units", "units", "MAFID", 2),
-        ("a person's MAFID is in units", "persons", "MAFID", 1),
+        ("MAFID is unique in units", "units", "MAFID", 2),
+        ("every person's MAFID is in units", "persons", "MAFID", 1),
     }
 
 
-def test_keys_of_offenders_go_to_a_file_for_the_owner_only(phsafe_command, us, damaged, tmp_path):
+def test_household_keys_go_to_a_file_that_only_the_owner_can_read(phsafe_command, us, damaged, tmp_path):
     file = tmp_path / "keys.csv"
     run = phsafe_command("validate", us, damaged, "--examples", file)
     assert file.stat().st_mode & 0o777 == 0o600
     keys = pl.read_csv(file)
-    assert keys.filter(rule="a person's MAFID is in units")["MAFID"].to_list() == [KEY]
+    assert keys.filter(rule="every person's MAFID is in units")["MAFID"].to_list() == [KEY]
     assert str(KEY) not in run.out + run.err
     again = phsafe_command("validate", us, damaged, "--examples", file)
     assert again.code == 1
     assert "doesn't exist yet" in again.err
-    with pytest.raises(OutputError, match="can't write the keys of offenders: No such file"):
-        write_examples(tmp_path / "nowhere" / "keys.csv", [])
+    with pytest.raises(OutputError, match="can't write the household keys: No such file"):
+        write_offenders(tmp_path / "nowhere" / "keys.csv", {})
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)

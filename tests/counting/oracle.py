@@ -1,6 +1,7 @@
-"""The tabulations written out by hand from the rules, one record at a time. Shares no code with the package.
+"""The oracle: the tabulations implemented independently, one record at a time. Shares no code with the package.
 
-Records are dictionaries. A value outside its column's domain (null included) belongs to no filter, cell or group.
+Records are dictionaries. A value outside its column's domain, including null, passes no filter and is in no cell or
+group.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ FAMILY = ("20", "21", "23", "25", "26", "27", "28", "29", "30", "31", "32", "33"
 
 
 def tabulate(persons, units, geo, *, states, tau, truncate=True):
-    """(tabulation, region type, region, iteration, cell) → count, for every count above zero, derived ones included."""
+    """(tabulation, region type, region, iteration, cell) → count, for every positive count, including derived ones."""
     homes = housing_units(units, geo, states)
     counts = Counter()
 
@@ -82,28 +83,28 @@ def tabulate(persons, units, geo, *, states, tau, truncate=True):
     )
     count_persons("PH7", in_household, any_unit, ph7_cell, by_householder)
     count_units("PH8_denom", occupied, ph8_cell)
-    for (name, kind, region, code, cell), n in list(counts.items()):
+    for (name, region_type, region, code, cell), n in list(counts.items()):
         if name == "PH4":
-            counts["PH5_num", kind, region, code, cell] += n
+            counts["PH5_num", region_type, region, code, cell] += n
         if name == "PH7":
-            counts["PH8_num", kind, region, code, {2: 2, 3: 2, 4: 3}[cell]] += n
+            counts["PH8_num", region_type, region, code, {2: 2, 3: 2, 4: 3}[cell]] += n
     return dict(counts)
 
 
 def housing_units(units, geo, states):
-    """MAFID → unit with its STATE: once in units, once in geo, no group quarters, in a state of the filter."""
+    """MAFID → unit with its STATE: unique in units and in geo, not group quarters, in a state of the filter."""
     in_units, in_geo = defaultdict(list), defaultdict(list)
     for unit in units:
         in_units[unit["MAFID"]].append(unit)
-    for place in geo:
-        in_geo[place["MAFID"]].append(place)
+    for row in geo:
+        in_geo[row["MAFID"]].append(row)
     homes = {}
     for mafid, found in in_units.items():
-        places = in_geo[mafid]
-        if mafid is None or len(found) != 1 or len(places) != 1:
+        geo_rows = in_geo[mafid]
+        if mafid is None or len(found) != 1 or len(geo_rows) != 1:
             continue
-        if found[0]["RTYPE"] == 2 and places[0]["RTYPE"] == 2 and places[0]["TABBLKST"] in states:
-            homes[mafid] = found[0] | {"STATE": places[0]["TABBLKST"]}
+        if found[0]["RTYPE"] == 2 and geo_rows[0]["RTYPE"] == 2 and geo_rows[0]["TABBLKST"] in states:
+            homes[mafid] = found[0] | {"STATE": geo_rows[0]["TABBLKST"]}
     return homes
 
 
@@ -131,12 +132,12 @@ def groups(race, ethnicity):
 
 
 def ph2_cell(person, unit):
-    kind, couple = unit["HHT2"], unit["CPLT"]
-    if kind in ("01", "02"):
+    hht2, couple = unit["HHT2"], unit["CPLT"]
+    if hht2 in ("01", "02"):
         return {"1": 3, "2": 4}.get(couple)
-    if kind in ("03", "04"):
+    if hht2 in ("03", "04"):
         return {"3": 6, "4": 7}.get(couple)
-    return {"09": 9, "10": 10, "11": 10, "12": 10, "05": 12, "06": 13, "07": 13, "08": 13}.get(kind)
+    return {"09": 9, "10": 10, "11": 10, "12": 10, "05": 12, "06": 13, "07": 13, "08": 13}.get(hht2)
 
 
 def ph3_cell(person, unit):
@@ -169,7 +170,7 @@ def ph8_cell(unit):
 
 
 def kept(persons, keep, tau):
-    """MAFID → the persons who pass a filter, at most τ of each MAFID in the order of 2020 (all where τ is None)."""
+    """MAFID → the persons who pass a filter, the first τ of each MAFID in the 2020 order (all if τ is None)."""
     households = defaultdict(list)
     for person in persons:
         if keep(person):
@@ -207,10 +208,10 @@ def sha256(value):
 
 
 def text(value):
-    """A column as it is. The rules know no nulls; here they read as nothing."""
+    """The value as text. The 2020 specification has no nulls; here they are empty."""
     return "" if value is None else str(value)
 
 
 def binary(value):
-    """Binary digits without prefix; the rules know no negative numbers, which read as 64 bits in two's complement."""
+    """Binary digits without prefix; negative numbers, which 2020 did not have, are 64-bit two's complement."""
     return "" if value is None else format(value % 2**64, "b")

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phsafe.conditions import where
 from phsafe.counting.coding import Coding
-from phsafe.counting.counted import Counted
 from phsafe.counting.encode import TableEncoder
 from phsafe.counting.records import RecordFormat
-from phsafe.schema import PERSONS
+from phsafe.counting.tallies import Counted
+from phsafe.model.conditions import where
+from phsafe.model.schema import PERSONS
 
-#: Not the order of the layout, and not all of its columns.
+#: Some of the layout's columns, in another order.
 FORMAT = RecordFormat.of(PERSONS, ("CENHISP", "RELSHIP", "QAGE"))
 
 CONDITIONS = [
@@ -30,7 +30,7 @@ ROWS = [
 
 
 def coded(coding, rows):
-    """The codes of rows, by way of packed records."""
+    """Pack rows into records and look up their codes."""
     frame = pl.DataFrame(rows, schema={"QAGE": pl.Int32, "RELSHIP": pl.String, "CENHISP": pl.Int32})
     frame = frame.with_columns(MAFID=pl.int_range(1, pl.len() + 1, dtype=pl.Int32))
     encoder = TableEncoder(PERSONS, FORMAT, keep_raw=False)
@@ -38,7 +38,7 @@ def coded(coding, rows):
     return coding.lookup(FORMAT)(np.concatenate(records))
 
 
-def test_a_code_decides_every_condition():
+def test_a_code_determines_every_condition():
     coding = Coding.of(CONDITIONS)
     codes = coded(coding, ROWS)
     assert codes.min() >= 0
@@ -47,26 +47,26 @@ def test_a_code_decides_every_condition():
         assert coding.mask(condition)[codes].tolist() == [condition.allows(row) for row in ROWS]
 
 
-def test_a_coarser_code_where_a_column_allows_nothing():
+def test_coarsening_with_a_condition_that_nothing_meets():
     nothing = where(QAGE=1) & where(QAGE=2)
     finer, coarser = Coding.of([nothing, where(QAGE=1)]), Coding.of([nothing])
     assert finer.coarsened(coarser).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("kept", [[0], [1], [2, 3], [0, 1, 2, 3], [4], []], ids=str)
-def test_a_coarser_code_can_be_told_from_a_finer_one(kept):
+def test_coarsening_gives_the_coarser_coding_s_codes(kept):
     finer, coarser = Coding.of(CONDITIONS), Coding.of(CONDITIONS[i] for i in kept)
     found = finer.coarsened(coarser)[coded(finer, ROWS)]
     assert found.tolist() == coded(coarser, ROWS).tolist()
 
 
-def test_no_more_classes_than_conditions_can_tell_apart():
+def test_values_that_no_condition_distinguishes_share_a_class():
     coding = Coding.of([where(QAGE=range(18)), where(QAGE=range(18, 116)), where(QAGE=range(0, 116))])
     assert coding.size == 3
     assert Coding.of([where()]).size == 1
 
 
-def test_the_part_of_a_condition_that_a_coding_decides():
+def test_masks_ignore_columns_outside_the_coding():
     coding = Coding.of([where(QAGE=1), where(RELSHIP="20")])
     assert coding.mask(where(QAGE=1, HHT="1")).tolist() == coding.mask(where(QAGE=1)).tolist()
     assert coding.mask(where(HHT="1")).all()

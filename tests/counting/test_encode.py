@@ -1,22 +1,22 @@
-"""Values of any type become the same codes; what is missing and what is outside are told apart."""
+"""Encoding: a value gets the same code whatever its type; missing and out-of-domain values are distinguished."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from phsafe.counting.counted import NO_KEY, Counted
 from phsafe.counting.encode import MISSING, SEPARATOR, TableEncoder, missing, outside, raw_values
 from phsafe.counting.records import RecordFormat
-from phsafe.schema import GEO, PERSONS
+from phsafe.counting.tallies import NO_KEY, Counted
+from phsafe.model.schema import GEO, PERSONS
 
 FORMAT = RecordFormat.of(PERSONS, ("QAGE", "RTYPE", "CENHISP", "CENRACE", "RELSHIP"))
 GOOD = {"RTYPE": 3, "MAFID": 100_000_001, "QAGE": 30, "CENHISP": 1, "CENRACE": "07", "RELSHIP": "20"}
 
 
-def encoded(column, values, kind, *, layout=PERSONS, record_format=FORMAT, good=GOOD):
-    """Records and findings of rows that differ in one column."""
+def encoded(column, values, dtype, *, layout=PERSONS, record_format=FORMAT, good=GOOD):
+    """Encode rows that differ in one column; return the rows and what was counted."""
     columns = {name: pa.array([value] * len(values)) for name, value in good.items()}
-    columns[column] = pa.array(values, kind)
+    columns[column] = pa.array(values, dtype)
     counted = Counted({}, 0, examples=9)
     encoder = TableEncoder(layout, record_format, keep_raw=layout is PERSONS)
     return encoder.encode(pa.RecordBatch.from_pydict(columns), counted), counted
@@ -26,50 +26,50 @@ AGES = [0, 115, 116, -1, None]
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "dtype",
     [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.dictionary(pa.int8(), pa.int64())],
     ids=str,
 )
-def test_a_number_has_one_code_whatever_its_type(kind):
-    rows, counted = encoded("QAGE", AGES, kind)
+def test_a_number_has_one_code_whatever_its_type(dtype):
+    rows, counted = encoded("QAGE", AGES, dtype)
     assert FORMAT["QAGE"].codes(rows.record).tolist() == [1, 116, 0, 0, 0]
-    assert counted.broken == {outside(PERSONS, PERSONS["QAGE"]): 2, missing(PERSONS, PERSONS["QAGE"]): 1}
+    assert counted.violations == {outside(PERSONS, PERSONS["QAGE"]): 2, missing(PERSONS, PERSONS["QAGE"]): 1}
 
 
-@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str)
-def test_an_unsigned_number_too(kind):
-    rows, _ = encoded("QAGE", [0, 115, 116, 255], kind)
+@pytest.mark.parametrize("dtype", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str)
+def test_unsigned_numbers_have_the_same_codes(dtype):
+    rows, _ = encoded("QAGE", [0, 115, 116, 255], dtype)
     assert FORMAT["QAGE"].codes(rows.record).tolist() == [1, 116, 0, 0]
 
 
-@pytest.mark.parametrize(("kind", "number"), [(pa.int64(), 2**40), (pa.int64(), -(2**40)), (pa.uint64(), 2**63 + 1)])
-def test_a_number_that_32_bits_cannot_hold_is_none(kind, number):
-    rows, counted = encoded("QAGE", [30, number], kind)
+@pytest.mark.parametrize(("dtype", "number"), [(pa.int64(), 2**40), (pa.int64(), -(2**40)), (pa.uint64(), 2**63 + 1)])
+def test_a_number_beyond_32_bits_counts_as_missing(dtype, number):
+    rows, counted = encoded("QAGE", [30, number], dtype)
     assert FORMAT["QAGE"].codes(rows.record).tolist() == [31, 0]
-    assert counted.broken == {missing(PERSONS, PERSONS["QAGE"]): 1}
+    assert counted.violations == {missing(PERSONS, PERSONS["QAGE"]): 1}
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str
+    "dtype", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str
 )
-def test_a_text_has_one_code_whatever_its_type(kind):
-    rows, counted = encoded("CENRACE", ["01", "63", "64", "1", "", None], kind)
+def test_a_text_has_one_code_whatever_its_type(dtype):
+    rows, counted = encoded("CENRACE", ["01", "63", "64", "1", "", None], dtype)
     assert FORMAT["CENRACE"].codes(rows.record).tolist() == [1, 63, 0, 0, 0, 0]
-    assert counted.broken == {outside(PERSONS, PERSONS["CENRACE"]): 3, missing(PERSONS, PERSONS["CENRACE"]): 1}
+    assert counted.violations == {outside(PERSONS, PERSONS["CENRACE"]): 3, missing(PERSONS, PERSONS["CENRACE"]): 1}
 
 
 @pytest.mark.parametrize("text", ["01", "+1", "-1", " 1", "1 ", "1.0", "1e0", "", "1\n", "١", "1234567890"])
-def test_a_number_in_text_is_written_in_one_way(text):
+def test_other_text_forms_of_numbers_count_as_missing(text):
     for column in ("MAFID", "QAGE"):
         _, counted = encoded(column, ["100000001" if column == "MAFID" else "5", text], pa.string())
-        assert counted.broken == {missing(PERSONS, PERSONS[column]): 1}
+        assert counted.violations == {missing(PERSONS, PERSONS[column]): 1}
 
 
-def test_numbers_in_text_are_read():
+def test_numbers_in_text_are_parsed():
     rows, counted = encoded("MAFID", ["100000001", "899999999", "5", None], pa.string())
     assert rows.key.tolist() == [100_000_001, 899_999_999, 5]
     assert rows.key.dtype == np.int32
-    assert counted.broken == {outside(PERSONS, PERSONS["MAFID"]): 1, missing(PERSONS, PERSONS["MAFID"]): 1}
+    assert counted.violations == {outside(PERSONS, PERSONS["MAFID"]): 1, missing(PERSONS, PERSONS["MAFID"]): 1}
     assert counted.keys[missing(PERSONS, PERSONS["MAFID"])].tolist() == [NO_KEY]
     assert counted.rows == {"persons": 4}
 
@@ -81,14 +81,14 @@ def test_only_records_with_an_unknown_code_keep_their_values():
     assert encoded("QAGE", [30, 31], pa.int64())[0].raw is None
 
 
-def test_columns_without_a_place_in_the_record_are_checked():
+def test_columns_that_are_not_packed_are_checked():
     record_format = RecordFormat.of(GEO, ("TABBLKST", "RTYPE"))
     good = {"RTYPE": 2, "MAFID": 100_000_001, "TABBLKST": "44"}
     rows, counted = encoded(
         "TABBLKCOU", ["001", "1", "abc", None], pa.string(), layout=GEO, record_format=record_format, good=good
     )
     assert set(rows.record.tolist()) == {rows.record[0]}
-    assert counted.broken == {outside(GEO, GEO["TABBLKCOU"]): 2, missing(GEO, GEO["TABBLKCOU"]): 1}
+    assert counted.violations == {outside(GEO, GEO["TABBLKCOU"]): 2, missing(GEO, GEO["TABBLKCOU"]): 1}
 
 
 def test_digits_are_their_own_code():
@@ -101,7 +101,7 @@ def test_digits_are_their_own_code():
 
 
 @pytest.mark.parametrize("text", ["\x1f", "\x1e", "\x1em", "\x1es\x1ee", "a\x1fb\x1e", "", "\x00"])
-def test_values_with_any_letters_come_back(text):
+def test_raw_values_round_trip_with_any_characters(text):
     rows, _ = encoded("RELSHIP", [text, None], pa.string())
     assert [raw_values(raw)[-1] for raw in rows.raw.to_pylist()] == [text, None]
     assert all(len(raw_values(raw)) == 5 for raw in rows.raw.to_pylist())

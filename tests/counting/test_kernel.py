@@ -1,4 +1,4 @@
-"""The kernel: what it checks, and that its results add up."""
+"""The kernel checks its input, and its results add up over partitions."""
 
 import pickle
 
@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting import kernel as module
 from phsafe.counting.households import OrderError
 from phsafe.counting.plan import Plan
@@ -26,7 +26,7 @@ def kernel(plan):
 @pytest.fixture(scope="module")
 def rows(kernel, small_frames):
     """The rows of all tables in key order."""
-    counted = kernel.nothing()
+    counted = kernel.empty()
     return {
         name: kernel.encode(name, frame.to_arrow().to_batches(), counted).in_key_order()
         for name, frame in small_frames.items()
@@ -34,12 +34,12 @@ def rows(kernel, small_frames):
 
 
 def counted(kernel, rows):
-    return kernel.count(rows, kernel.nothing())
+    return kernel.count(rows, kernel.empty())
 
 
 def same(one, other):
-    """Whether two results are the same, whatever form their tallies have."""
-    assert (one.rows, one.households, one.broken) == (other.rows, other.households, other.broken)
+    """Assert that two results are equal, whether their tallies are dense or sparse."""
+    assert (one.rows, one.households, one.violations) == (other.rows, other.households, other.violations)
     assert one.beyond.tolist() == other.beyond.tolist()
     assert list(one.tallies) == list(other.tallies)
     for name, tally in one.tallies.items():
@@ -50,15 +50,15 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("batch", [1, 7, 100])
-def test_batches_change_nothing(kernel, rows, monkeypatch, batch):
+def test_the_batch_size_does_not_change_results(kernel, rows, monkeypatch, batch):
     whole = counted(kernel, rows)
     monkeypatch.setattr(module, "BATCH_ROWS", batch)
     same(counted(kernel, rows), whole)
 
 
 def test_partitions_add_up(kernel, rows):
-    """Claim C1: whichever keys go into which partition, counted in whichever process."""
-    total = kernel.nothing()
+    """Claim C1: results don't depend on how keys are split into partitions, nor on the process that counts."""
+    total = kernel.empty()
     for part in range(3):
         chosen = {name: table.take(np.flatnonzero(table.key % 3 == part)) for name, table in rows.items()}
         total += pickle.loads(pickle.dumps(counted(kernel, chosen)))
@@ -70,13 +70,13 @@ def test_partitions_add_up(kernel, rows):
 def test_rows_out_of_key_order_are_refused(kernel, rows, monkeypatch, table, batch):
     monkeypatch.setattr(module, "BATCH_ROWS", batch)
     order = np.arange(len(rows[table]))
-    # One row of the end at the beginning.
+    # Move the last row to the front.
     order = np.concatenate([order[-1:], order[:-1]])
     with pytest.raises(OrderError):
         counted(kernel, rows | {table: rows[table].take(order)})
 
 
-def test_rows_out_of_key_order_from_batch_to_batch_are_refused(kernel, rows, monkeypatch):
+def test_rows_out_of_key_order_across_batches_are_refused(kernel, rows, monkeypatch):
     monkeypatch.setattr(module, "BATCH_ROWS", 100)
     persons = rows["persons"]
     swapped = persons.take(np.concatenate([np.arange(1000, len(persons)), np.arange(1000)]))
@@ -84,13 +84,13 @@ def test_rows_out_of_key_order_from_batch_to_batch_are_refused(kernel, rows, mon
         counted(kernel, {name: table.between(0, 0) for name, table in rows.items()} | {"persons": swapped})
 
 
-def test_findings_add_up_without_keys_of_offenders(plan, rows):
+def test_findings_add_up_without_examples(plan, rows):
     kernel = plan.kernel()
     alone = rows | {"geo": rows["geo"].between(0, 0)}
     total = counted(kernel, alone)
     total += counted(kernel, alone)
     assert not total.keys
-    assert total.broken == {rule: 2 * number for rule, number in counted(kernel, alone).broken.items()}
+    assert total.violations == {rule: 2 * number for rule, number in counted(kernel, alone).violations.items()}
 
 
 def test_a_partition_may_be_empty_or_lack_a_table(kernel, rows):
@@ -102,35 +102,35 @@ def test_a_partition_may_be_empty_or_lack_a_table(kernel, rows):
         assert not alone.tallies["PH1_denom"].items()[0].size
 
 
-def test_keys_of_offenders_are_the_smallest_and_each_is_there_once(plan, rows):
+def test_examples_are_the_smallest_distinct_keys(plan, rows):
     units = rows["units"]
     twice = rows | {"units": units.take(np.repeat(np.arange(len(units)), 2))}
     found = counted(plan.kernel(examples=5), twice)
-    (rule,) = [rule for rule in found.keys if rule.name == "MAFID stands once in units"]
+    (rule,) = [rule for rule in found.keys if rule.name == "MAFID is unique in units"]
     assert found.keys[rule].tolist() == sorted(set(units.key.tolist()))[:5]
-    assert found.broken[rule] == 2 * len(units)
+    assert found.violations[rule] == 2 * len(units)
 
 
-def test_the_result_says_how_many_rows_there_were(kernel, small_frames):
-    found = kernel.nothing()
+def test_rows_without_a_key_are_included_in_the_row_count(kernel, small_frames):
+    found = kernel.empty()
     persons = small_frames["persons"]
     broken = pl.concat([persons, persons.head(3).with_columns(MAFID=None)], how="vertical_relaxed")
     rows = kernel.encode("persons", broken.to_arrow().to_batches(), found)
     assert found.rows["persons"] == len(rows) + 3 == persons.height + 3
 
 
-def test_codes_depend_on_the_config_and_not_on_the_data(plan, small_frames, kernel):
-    """Widths come from layout and config: a record is packed alike, whatever other records there are."""
+def test_packing_does_not_depend_on_other_records(plan, small_frames, kernel):
+    """Bit widths come from the layout and the config."""
     persons = small_frames["persons"]
-    together = kernel.encode("persons", persons.to_arrow().to_batches(), kernel.nothing()).record
+    together = kernel.encode("persons", persons.to_arrow().to_batches(), kernel.empty()).record
     alone = [
-        kernel.encode("persons", persons[i : i + 1].to_arrow().to_batches(), kernel.nothing()).record[0]
+        kernel.encode("persons", persons[i : i + 1].to_arrow().to_batches(), kernel.empty()).record[0]
         for i in range(0, persons.height, 97)
     ]
     assert together[::97].tolist() == alone
 
 
-def test_everybody_is_what_is_kept_and_what_is_dropped(plan, kernel, rows):
+def test_kept_and_dropped_persons_add_up_to_the_universe(plan, kernel, rows):
     found = Tabulated(plan, counted(kernel, rows))
     everybody, kept = found.counts(truncate=False), found.counts()
     total, beyond = found.beyond_threshold()["PH1_num"]

@@ -1,4 +1,4 @@
-"""Random populations, counted by the engine and by hand."""
+"""Random populations, counted by the engine and by the oracle."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting import kernel
 from phsafe.engines import EngineOptions, open_engine
-from phsafe.exact_counts import tidy
+from phsafe.pipeline.exact_counts import tidy
+from phsafe.pipeline.scan import scan_tables
 from phsafe.readers import load
-from phsafe.scan import scan_tables
 
 _spec = importlib.util.spec_from_file_location("oracle", Path(__file__).with_name("oracle.py"))
 oracle = importlib.util.module_from_spec(_spec)
@@ -23,7 +23,7 @@ _spec.loader.exec_module(oracle)
 
 STATES = ("11", "44", "56")
 ABROAD = ("01", "72", "03", "4", "xx", "", None)
-#: An integer that 32 bits can't hold is read as null.
+#: An integer beyond 32 bits, which is read as null.
 HUGE = 2**40
 SCHEMAS = {
     "persons": {
@@ -39,7 +39,7 @@ SCHEMAS = {
 
 
 def mostly(values, garbage):
-    """A code of the domain, or now and then something else."""
+    """Usually a value in the domain, sometimes something else."""
     return st.sampled_from([*values] * (1 + 6 * len(garbage) // len(values)) + [*garbage])
 
 
@@ -69,24 +69,24 @@ UNIT = st.fixed_dictionaries(
         "CPLT": mostly(numbered(1, 5, 1), ["0", "6", None]),
     }
 )
-PLACE = st.fixed_dictionaries(
+GEO_ROW = st.fixed_dictionaries(
     {
         "RTYPE": st.sampled_from([2] * 12 + [4, 3, None]),
         "TABBLKST": st.sampled_from([*STATES * 5, *ABROAD]),
     }
 )
-#: How many records of each kind a MAFID has: usually one unit in one place.
+#: How many unit or geo rows a MAFID has: usually one.
 TIMES = st.sampled_from([1] * 9 + [0, 2])
 
 
 @st.composite
 def household(draw):
-    """The records of one MAFID. Persons may stand several times over, all columns the same."""
+    """The records of one MAFID, possibly with identical person records."""
     people = draw(st.lists(PERSON, max_size=5))
-    twins = draw(st.lists(st.sampled_from(people), max_size=4)) if people else []
+    duplicates = draw(st.lists(st.sampled_from(people), max_size=4)) if people else []
     units = [draw(UNIT) for _ in range(draw(TIMES))]
-    places = [draw(PLACE) for _ in range(draw(TIMES))]
-    return [*people, *twins], units, places
+    geo_rows = [draw(GEO_ROW) for _ in range(draw(TIMES))]
+    return [*people, *duplicates], units, geo_rows
 
 
 POPULATION = st.lists(household(), min_size=8, max_size=30)
@@ -94,7 +94,7 @@ TAU = st.fixed_dictionaries({name: st.integers(1, 3) for name in ("PH1_num", "PH
 
 
 def records(population, first_mafid):
-    """The households as three lists of records; the last household has no MAFID at all."""
+    """The households as three lists of records; in larger populations the last household has no MAFID."""
     tables = ([], [], [])
     for i, parts in enumerate(population):
         mafid = None if i == len(population) - 1 and i > 8 else first_mafid + 7919 * i
@@ -111,7 +111,7 @@ def frames(tables):
 
 
 def as_read(tables):
-    """Integers that do not fit 32 bits are nothing."""
+    """Replace integers beyond 32 bits with None, as the engine does."""
     return [[{k: None if v == HUGE else v for k, v in row.items()} for row in rows] for rows in tables]
 
 
@@ -140,8 +140,7 @@ CHECKED = settings(max_examples=25, deadline=None, suppress_health_check=list(He
     first_mafid=st.integers(100_000_001, 800_000_000),
     random=st.randoms(use_true_random=False),
 )
-def test_engine_equals_hand_count(population, tau, truncate, batch, first_mafid, random, engine, document, as_dict):
-    """Whatever the size of batches."""
+def test_engine_matches_the_oracle(population, tau, truncate, batch, first_mafid, random, engine, document, as_dict):
     tables = records(population, first_mafid)
     for table in tables:
         random.shuffle(table)
@@ -157,7 +156,7 @@ def test_engine_equals_hand_count(population, tau, truncate, batch, first_mafid,
 
 @settings(CHECKED, max_examples=4)
 @given(population=POPULATION, tau=TAU, random=st.randoms(use_true_random=False))
-def test_row_order_changes_nothing(population, tau, random, engine, document):
+def test_row_order_does_not_change_counts(population, tau, random, engine, document):
     tables = records(population, 100_000_001)
     config = Config.load(document | {"tau": tau})
 
@@ -170,8 +169,8 @@ def test_row_order_changes_nothing(population, tau, random, engine, document):
     assert before.equals(count())
 
 
-def test_hand_count_of_the_files(us, small, parity, expected, small_frames):
-    """The hand count itself is right where the truth is known."""
+def test_the_oracle_matches_the_known_counts(us, small, parity, expected, small_frames):
+    """Validate the oracle itself on data with known counts."""
     integers = ["RTYPE", "MAFID", "QAGE", "CENHISP", "HHSPAN"]
     tau = Config.load(us).tau
     for folder, name, truncate in (

@@ -1,6 +1,6 @@
 import pytest
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting.plan import Plan
 
 
@@ -13,19 +13,19 @@ def names(tabulations):
     return [t.name for t in tabulations]
 
 
-def test_tabulations_that_agree_share_a_universe(plan):
+def test_tabulations_with_equal_filter_and_threshold_share_a_universe(plan):
     assert len(plan.universes) == 4
     universe = {t.name: plan.universe(t) for t in plan.tabulations if t.counts_persons}
     assert universe["PH1_num"] == universe["PH2"] == universe["PH7"]
     assert len(set(universe.values())) == 4
 
 
-def test_another_threshold_is_another_universe(us_document):
+def test_a_different_threshold_makes_a_different_universe(us_document):
     changed = Config.load(us_document | {"tau": us_document["tau"] | {"PH7": 9}})
     assert len(Plan(changed).universes) == 5
 
 
-def test_only_what_has_a_budget_is_counted(us_document):
+def test_only_tabulations_with_a_budget_are_counted(us_document):
     nothing = {name: dict.fromkeys(levels, 0) for name, levels in us_document["privacy_budget"].items()}
     plan = Plan(
         Config.load(
@@ -34,7 +34,7 @@ def test_only_what_has_a_budget_is_counted(us_document):
     )
     assert names(plan.tabulations) == ["PH1_denom"]
     assert plan.universes == ()
-    assert plan.persons_of(plan.tabulations[0]).size == 1
+    assert plan.persons_of[plan.tabulations[0].name].size == 1
     assert plan.geo_columns == ("TABBLKST",)
 
 

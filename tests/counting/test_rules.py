@@ -1,4 +1,4 @@
-"""Every kind of damage to clean data is found, by its rule, in its table and column, with its number of rows."""
+"""Validation finds every type of damage to clean data: the rule, the table, the column and the number of rows."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 
 import phsafe
-from phsafe.schema import LAYOUTS
+from phsafe.model.schema import LAYOUTS
 
 HOUSEHOLDS = 250
-DOMAIN, GIVEN, NUMBER = "the value is in its domain", "a value is given", "a whole number is given"
+DOMAIN, GIVEN, NUMBER = "the value is in the column's domain", "the value is not missing", "the value is a whole number"
 
 
 @pytest.fixture(scope="module")
 def clean(parity) -> dict[str, pl.DataFrame]:
-    """Real-looking households that break no rule, as texts."""
+    """Realistic households that violate no rule, with all columns as text."""
     frames = {name: pl.read_csv(parity / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")}
     small = frames["units"].filter(pl.col("FINAL_POP").cast(int) < 7).head(HOUSEHOLDS)["MAFID"].implode()
     return {name: frame.filter(pl.col("MAFID").is_in(small)) for name, frame in frames.items()}
@@ -26,7 +26,7 @@ def findings(frames, us, **options) -> dict[tuple[str, str, str, str], int]:
 
 
 def put(frame: pl.DataFrame, column: str, value: object, where: pl.Expr, rows: int) -> pl.DataFrame:
-    """The first `rows` rows that fit `where` get the value."""
+    """Set a column to a value in the first `rows` rows that meet a condition."""
     chosen = frame.with_row_index("row").filter(where).head(rows)["row"].implode()
     assert chosen.list.len().item() == rows
     cell = pl.when(pl.col("row").is_in(chosen)).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
@@ -38,7 +38,7 @@ def test_clean_data_has_no_finding(clean, us):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-def test_every_column_has_a_domain_and_may_not_be_empty(clean, us, layout):
+def test_missing_and_out_of_domain_values_are_found_in_every_column(clean, us, layout):
     frame, expected = clean[layout.name], {}
     for i, column in enumerate(layout.columns):
         bad, empty = 2 * i + 1, 2 * i + 2
@@ -57,7 +57,7 @@ def test_every_column_has_a_domain_and_may_not_be_empty(clean, us, layout):
     assert {key: rows for key, rows in found.items() if key[1] in (DOMAIN, GIVEN, NUMBER)} == expected
 
 
-def test_a_state_that_is_none_is_an_error_and_one_outside_the_filter_is_not(clean, us):
+def test_an_unknown_state_is_an_error_but_one_outside_the_filter_is_not(clean, us):
     unknown = put(clean["geo"], "TABBLKST", "03", pl.col("RTYPE") == "2", 4)
     assert findings(clean | {"geo": unknown}, us) == {("error", DOMAIN, "geo", "TABBLKST"): 4}
     outside = put(clean["geo"], "TABBLKST", "72", pl.col("RTYPE") == "2", 4)
@@ -65,7 +65,7 @@ def test_a_state_that_is_none_is_an_error_and_one_outside_the_filter_is_not(clea
 
 
 @pytest.mark.parametrize("text", ["1.0", " 1", "01", "1e0", "+1", "-1", "١"])
-def test_integers_are_written_in_one_way_only(clean, us, text):
+def test_other_text_forms_of_integers_are_errors(clean, us, text):
     persons = put(clean["persons"], "CENHISP", text, pl.col("RTYPE") == "3", 3)
     assert (
         findings(clean | {"persons": persons}, us, allow_unclassified=True)["error", NUMBER, "persons", "CENHISP"] == 3
@@ -85,27 +85,27 @@ def without(frame: pl.DataFrame, where: pl.Expr, rows: int) -> pl.DataFrame:
     return frame.join(frame.filter(where).head(rows), on="MAFID", how="anti")
 
 
-#: name → (table, damage, what must be found: severity, rule, table, column, rows)
+#: name → (table, damage, expected finding: severity, rule, table, column, rows)
 DAMAGES = {
     "repeated unit": (
-        "units", lambda f: repeated(f, VACANT, 3), ("error", "MAFID stands once in units", "units", "MAFID", 6)),
+        "units", lambda f: repeated(f, VACANT, 3), ("error", "MAFID is unique in units", "units", "MAFID", 6)),
     "repeated geo": (
-        "geo", lambda f: repeated(f, pl.lit(True), 3), ("error", "MAFID stands once in geo", "geo", "MAFID", 6)),
+        "geo", lambda f: repeated(f, pl.lit(True), 3), ("error", "MAFID is unique in geo", "geo", "MAFID", 6)),
     "unit without geo": (
-        "geo", lambda f: f.slice(5), ("error", "a unit's MAFID is in geo", "units", "MAFID", 5)),
+        "geo", lambda f: f.slice(5), ("error", "every unit's MAFID is in geo", "units", "MAFID", 5)),
     "geo without unit": (
-        "units", lambda f: without(f, VACANT, 4), ("error", "a geo row's MAFID is in units", "geo", "MAFID", 4)),
+        "units", lambda f: without(f, VACANT, 4), ("error", "every geo row's MAFID is in units", "geo", "MAFID", 4)),
     "person without unit": (
-        "units", lambda f: without(f, ALONE, 4), ("error", "a person's MAFID is in units", "persons", "MAFID", 4)),
+        "units", lambda f: without(f, ALONE, 4), ("error", "every person's MAFID is in units", "persons", "MAFID", 4)),
     "no race of the householder": (
         "units", lambda f: put(f, "HHRACE", "00", OCCUPIED, 5),
-        ("error", "an occupied housing unit has its householder's race and ethnicity", "units", "HHRACE", 5)),
+        ("error", "an occupied housing unit records the householder's race and ethnicity", "units", "HHRACE", 5)),
     "no ethnicity of the householder": (
         "units", lambda f: put(f, "HHSPAN", "0", OCCUPIED, 5),
-        ("error", "an occupied housing unit has its householder's race and ethnicity", "units", "HHSPAN", 5)),
+        ("error", "an occupied housing unit records the householder's race and ethnicity", "units", "HHSPAN", 5)),
     "FINAL_POP": (
         "units", lambda f: put(f, "FINAL_POP", "99", OCCUPIED, 5),
-        ("warning", "FINAL_POP is the number of persons", "units", "FINAL_POP", 5)),
+        ("warning", "FINAL_POP equals the number of persons", "units", "FINAL_POP", 5)),
     "a second householder": (
         "persons", lambda f: put(f, "RELSHIP", "20", pl.col("RELSHIP") == "34", 2),
         ("warning", "an occupied unit has exactly one householder", "units", "RELSHIP", 2)),
@@ -115,50 +115,50 @@ DAMAGES = {
         ("warning", "an occupied unit has exactly one householder", "units", "RELSHIP", 2)),
     "NPF": (
         "units", lambda f: put(f, "NPF", "9", OCCUPIED, 5),
-        ("warning", "NPF is the number of persons in the family", "units", "NPF", 5)),
+        ("warning", "NPF equals the number of persons in the family", "units", "NPF", 5)),
     "HHT": (
         "units", lambda f: put(f, "HHT", "5", MARRIED, 5),
-        ("warning", "HHT follows from the members", "units", "HHT", 5)),
+        ("warning", "HHT is consistent with the household's members", "units", "HHT", 5)),
     "HHT2": (
         "units", lambda f: put(f, "HHT2", "08", pl.col("HHT2") == "07", 2),
-        ("warning", "HHT2 follows from the members", "units", "HHT2", 2)),
+        ("warning", "HHT2 is consistent with the household's members", "units", "HHT2", 2)),
     "the householder's sex": (
         "units", lambda f: put(f, "HHT2", "05", ALONE, 5),
-        ("warning", "HHT and HHT2 have a householder of the same sex", "units", "HHT2", 5)),
+        ("warning", "HHT and HHT2 agree on the householder's sex", "units", "HHT2", 5)),
     "CPLT": (
         "units", lambda f: put(f, "CPLT", "4", pl.col("CPLT") == "5", 5),
-        ("warning", "CPLT follows from the members", "units", "CPLT", 5)),
+        ("warning", "CPLT is consistent with the household's members", "units", "CPLT", 5)),
     "a person in quarters in a housing unit": (
         "persons", lambda f: put(f, "RTYPE", "5", pl.col("RELSHIP") == "20", 5),
-        ("warning", "a person's RTYPE fits the unit's", "persons", "RTYPE", 5)),
-    "geo of another type": (
+        ("warning", "a person's RTYPE is consistent with the unit's", "persons", "RTYPE", 5)),
+    "geo with another RTYPE": (
         "geo", lambda f: put(f, "RTYPE", "4", pl.col("RTYPE") == "2", 5),
-        ("warning", "the unit and its geo row have the same RTYPE", "geo", "RTYPE", 5)),
-    "own children where the type says none": (
+        ("warning", "units and geo agree on RTYPE", "geo", "RTYPE", 5)),
+    "own children in a household coded without": (
         "units", lambda f: put(f, "HHT2", "02", pl.col("HHT2") == "01", 1),
-        ("error", "every record of the universe fits a cell", "PH6", "", None)),
-    "a couple that is none": (
+        ("error", "every record in the universe falls in a cell", "PH6", "", None)),
+    "a married couple coded as no couple": (
         "units", lambda f: put(f, "CPLT", "5", MARRIED, 5),
-        ("error", "every record of the universe fits a cell", "PH2", "", None)),
+        ("error", "every record in the universe falls in a cell", "PH2", "", None)),
     "no tenure": (
         "units", lambda f: put(f, "TEN", "0", OCCUPIED, 5),
-        ("error", "every record of the universe fits a cell", "PH8_denom", "", 5)),
+        ("error", "every record in the universe falls in a cell", "PH8_denom", "", 5)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_found(clean, us, name):
+def test_each_damage_violates_its_rule(clean, us, name):
     table, damage, (*key, rows) = DAMAGES[name]
     found = findings(clean | {table: damage(clean[table])}, us)
     assert tuple(key) in found
     assert rows is None or found[tuple(key)] == rows
 
 
-def test_all_damages_at_once_are_reported_in_one_go(clean, us):
-    """Damages of one table after the other; whatever they do to each other, every rule must speak."""
+def test_several_damages_are_reported_together(clean, us):
+    """Damages that partly overlap must all be reported."""
     frames = dict(clean)
     for name in ("no tenure", "CPLT", "the householder's sex", "NPF", "FINAL_POP", "a second householder",
-                 "no race of the householder", "repeated unit", "repeated geo", "geo of another type"):  # fmt: skip
+                 "no race of the householder", "repeated unit", "repeated geo", "geo with another RTYPE"):  # fmt: skip
         table, damage, _ = DAMAGES[name]
         frames[table] = damage(frames[table])
     found = findings(frames, us)

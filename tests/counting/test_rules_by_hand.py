@@ -1,4 +1,4 @@
-"""Rules over households find what a plain reading of docs/validation.md finds, whatever the records are."""
+"""The household rules agree with a simple implementation of docs/validation.md on random records."""
 
 from collections import Counter
 
@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 import phsafe
 from phsafe.counting import kernel, rules
-from phsafe.schema import GEO, PERSONS, UNITS
-from phsafe.validation.report import RULES
+from phsafe.model.schema import GEO, PERSONS, UNITS
+from phsafe.pipeline.validation import RULES
 
 LAYOUTS = {"persons": PERSONS, "units": UNITS, "geo": GEO}
 MAFIDS = st.sampled_from([100_000_001, 100_000_002, 100_000_003, None])
 RELATIONS = ["20", "21", "22", "23", "24", "25", "27", "28", "30", "34", "37", "?", None]
-#: More persons than a field of presence or of a count holds.
+#: More persons than each bit field can count.
 CROWDS = [2**bits + 7 for bits in rules.FIELD_BITS]
 
 
 def records(layout, most, **columns):
-    """Rows with some values in their domains and some outside, missing ones included."""
+    """Rows with values inside and outside their domains, including missing values."""
     values = {
         column.name: st.sampled_from([*list(column.codes)[:5], 9_999_999 if column.is_integer else "?", None])
         for column in layout.columns
@@ -52,12 +52,12 @@ def frames(population):
 
 
 def known(layout, row, column):
-    """A value of its domain, or None."""
+    """The value if it is in its domain, otherwise None."""
     return row[column] if row[column] in layout[column].codes else None
 
 
 def by_hand(population):
-    """Rule → number of rows that break it, one household after another."""
+    """Rule → number of rows that violate it, household by household."""
     found = Counter()
     keys = {row["MAFID"] for rows in population.values() for row in rows} - {None}
     for key in keys:
@@ -65,17 +65,17 @@ def by_hand(population):
             [row for row in population[name] if row["MAFID"] == key] for name in ("persons", "units", "geo")
         )
         for name, rows, others in (
-            ("MAFID stands once in units", units, len(units) > 1),
-            ("MAFID stands once in geo", geo, len(geo) > 1),
-            ("a person's MAFID is in units", persons, not units),
-            ("a unit's MAFID is in geo", units, not geo),
-            ("a geo row's MAFID is in units", geo, not units),
+            ("MAFID is unique in units", units, len(units) > 1),
+            ("MAFID is unique in geo", geo, len(geo) > 1),
+            ("every person's MAFID is in units", persons, not units),
+            ("every unit's MAFID is in geo", units, not geo),
+            ("every geo row's MAFID is in units", geo, not units),
         ):
             found[name] += len(rows) * others
         rtypes = [known(UNITS, unit, "RTYPE") for unit in units]
         rtype = max((r for r in rtypes if r is not None), default=None)
         wrong = {2: 5, 4: 3}.get(rtype)
-        found["a person's RTYPE fits the unit's"] += sum(p["RTYPE"] == wrong for p in persons if wrong)
+        found["a person's RTYPE is consistent with the unit's"] += sum(p["RTYPE"] == wrong for p in persons if wrong)
         if len(units) == 1:
             unit_by_hand(found, units[0], geo, persons)
     return +found
@@ -84,9 +84,9 @@ def by_hand(population):
 def unit_by_hand(found, unit, geo, persons):
     value = {name: known(UNITS, unit, name) for name in UNITS.names}
     if len(geo) == 1 and None not in (pair := {value["RTYPE"], known(GEO, geo[0], "RTYPE")}):
-        found["the unit and its geo row have the same RTYPE"] += len(pair) == 2
+        found["units and geo agree on RTYPE"] += len(pair) == 2
     if value["FINAL_POP"] is not None:
-        found["FINAL_POP is the number of persons"] += value["FINAL_POP"] != len(persons)
+        found["FINAL_POP equals the number of persons"] += value["FINAL_POP"] != len(persons)
     if value["RTYPE"] != 2:
         return
     relations = [person["RELSHIP"] for person in persons]
@@ -99,11 +99,11 @@ def unit_by_hand(found, unit, geo, persons):
     found["an occupied unit has exactly one householder"] += occupied and householders != 1
     family = householders + spouses + relatives if spouses + relatives else 0
     if value["NPF"] is not None:
-        found["NPF is the number of persons in the family"] += value["NPF"] != family
+        found["NPF equals the number of persons in the family"] += value["NPF"] != family
     number = len(persons)
     hht = "0" if number == 0 else "1" if spouses else "23" if relatives else "46" if number == 1 else "57"
     if value["HHT"] is not None:
-        found["HHT follows from the members"] += value["HHT"] not in hht
+        found["HHT is consistent with the household's members"] += value["HHT"] not in hht
     hht2 = (
         ["00"] if number == 0
         else ["01" if minors else "02"] if spouses
@@ -114,17 +114,17 @@ def unit_by_hand(found, unit, geo, persons):
         else ["08", "12"]
     )  # fmt: skip
     if value["HHT2"] is not None:
-        found["HHT2 follows from the members"] += value["HHT2"] not in hht2
+        found["HHT2 is consistent with the household's members"] += value["HHT2"] not in hht2
     if value["HHT"] and value["HHT2"]:
         male = value["HHT"] in "245" and value["HHT2"] in ("05", "06", "07", "08")
         female = value["HHT"] in "367" and value["HHT2"] in ("09", "10", "11", "12")
-        found["HHT and HHT2 have a householder of the same sex"] += male or female
+        found["HHT and HHT2 agree on the householder's sex"] += male or female
     couple = next((str(i) for i, code in enumerate(("21", "23", "22", "24"), 1) if code in relations), "5")
     if value["CPLT"] is not None:
-        found["CPLT follows from the members"] += value["CPLT"] != (couple if number else "0")
+        found["CPLT is consistent with the household's members"] += value["CPLT"] != (couple if number else "0")
 
 
-#: The rules that the hand count covers.
+#: The rules that `by_hand` covers.
 COVERED = {rule.name for rule in rules.HOUSEHOLD_RULES}
 
 
@@ -135,7 +135,7 @@ def by_kernel(population, us):
 
 @settings(max_examples=60, deadline=None)
 @given(POPULATIONS, st.sampled_from([1, 2, kernel.BATCH_ROWS]))
-def test_the_same_rules_are_broken_as_by_hand(us, population, batch):
+def test_the_kernel_finds_the_same_violations_as_the_hand_count(us, population, batch):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "BATCH_ROWS", batch)
         assert by_kernel(population, us) == by_hand(population)
@@ -152,7 +152,7 @@ def test_more_persons_than_a_field_holds(us, crowd):
     population = {"persons": [person] * crowd, "units": [unit], "geo": [place]}
     found = by_hand(population)
     assert by_kernel(population, us) == found
-    assert {"NPF is the number of persons in the family", "HHT follows from the members"} <= set(found)
+    assert {rules.FAMILY_SIZE.name, rules.HHT_FITS.name} <= set(found)
 
 
 def test_every_rule_is_listed_once():

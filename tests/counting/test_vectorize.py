@@ -1,19 +1,19 @@
-"""Codes are put in their places without regard to other codes."""
+"""Each code is assigned to cells and groups independently of other codes."""
 
 import json
 
 import numpy as np
 import pytest
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting.plan import Plan
 from phsafe.counting.vectorize import Tabulated
-from phsafe.levels import STATE, UNATTRIBUTED, Geography, Level, digits
-from phsafe.tables import CENSUS_2020
+from phsafe.model.levels import STATE, UNATTRIBUTED, Geography, Level, digits
+from phsafe.model.tables import CENSUS_2020
 
 
 def plan_with(us, *columns):
-    """The plan of 2020, and of one level more that looks at some columns of geo."""
+    """The 2020 plan, with another level if geo columns are given."""
     if not columns:
         return Plan(Config.load(us))
     code = "44" + "0" * sum(map(digits, columns))
@@ -25,8 +25,8 @@ def plan_with(us, *columns):
 
 
 def vectors(plan, name, codes):
-    """The counts of a tabulation at all its levels, end to end, with each code counted once."""
-    counted = plan.kernel().nothing()
+    """The concatenated counts of a tabulation at all its levels, if each of the codes is counted once."""
+    counted = plan.kernel().empty()
     counted.tallies[name].add(*np.unique(codes, return_counts=True))
     counts = Tabulated(plan, counted).counts(truncate=False)
     return np.concatenate([counts[key] for key in counts if key[0] == name])
@@ -34,7 +34,7 @@ def vectors(plan, name, codes):
 
 @pytest.mark.parametrize("columns", [(), ("TABBLKCOU",), ("TABBLKCOU", "TABTRACTCE")], ids=["state", "county", "tract"])
 @pytest.mark.parametrize("name", ["PH3", "PH8_denom"])
-def test_a_code_s_place_depends_on_no_other_code(us, columns, name):
+def test_a_code_s_cell_and_group_do_not_depend_on_other_codes(us, columns, name):
     plan = plan_with(us, *columns)
     tabulation = plan.config.catalog.tabulation(name)
     codes = np.random.default_rng(1).integers(0, plan.size(tabulation), 40)
@@ -46,9 +46,9 @@ def test_a_code_s_place_depends_on_no_other_code(us, columns, name):
     assert together.sum() > 0
 
 
-def test_every_code_of_a_region_outside_the_filter_is_counted_nowhere(us):
+def test_codes_outside_the_state_filter_are_not_counted(us):
     plan = plan_with(us)
-    per_region = plan.units_of(plan.tabulations[0]).size * plan.persons_of(plan.tabulations[0]).size
+    per_region = plan.units_of[plan.tabulations[0].name].size * plan.persons_of[plan.tabulations[0].name].size
     state_digit_zero = np.arange(per_region)
     found = vectors(plan, plan.tabulations[0].name, state_digit_zero)
     usa = len(plan.tabulations[0].cells) * 10

@@ -1,4 +1,4 @@
-"""The fenced blocks of a Markdown page, and how each kind of them is run."""
+"""The fenced blocks of a Markdown page, and how blocks of each language run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: The first line of a block that can't run here; the reason is required, and readers see it.
+#: The first line of a block that can't run in tests; readers see the reason, which is required.
 NOT_RUN = re.compile(r"# Not run in tests: \S.{9,}")
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
-#: What a command in a console block ends with if it must fail.
+#: Ends a command in a console block that must fail.
 FAILS = re.compile(r"# exit code (\d+)$")
-#: Blocks that are shown, not run: text, and what the site's generator reads.
+#: Blocks that are shown but not run: text, and directives of the site generator.
 SHOWN = re.compile(r"text|\{[\w-]+\}.*")
 
 
 class Block(NamedTuple):
-    """One fenced block: where it starts, its language, its text."""
+    """A fenced block: its first line, its language, its text."""
 
     line: int
     language: str
@@ -39,7 +39,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def run(block: Block, folder: Path, names: dict[str, Any]) -> None:
-    """Run a block in a folder; an AssertionError or the block's own error says what is wrong."""
+    """Run a block in a folder; raises an AssertionError or the block's own error."""
     RUNNERS[block.language](block, folder, names)
 
 
@@ -52,7 +52,7 @@ def _script(block: Block, folder: Path, names: dict[str, Any]) -> None:
 
 
 def _console(block: Block, folder: Path, names: dict[str, Any]) -> None:
-    """Every `$` line is run; what stands below it must be in what it prints, in that order (… is anything)."""
+    """Run every `$` line; its output must contain the lines below it, in that order (… matches anything)."""
     for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
         command, *shown = part.splitlines()
         fails = FAILS.search(command)
@@ -60,9 +60,9 @@ def _console(block: Block, folder: Path, names: dict[str, Any]) -> None:
         assert code == (int(fails[1]) if fails else 0), f"$ {command}: exit code {code}\n{printed}"
         lines = iter(printed.splitlines())
         for line in shown:
-            pattern = ".*".join(re.escape(word) for word in line.strip().split("…"))
+            pattern = ".*".join(re.escape(text) for text in line.strip().split("…"))
             assert any(re.fullmatch(pattern, found.strip()) for found in lines), (
-                f"$ {command}: no line {line!r} (in this place) in\n{printed}"
+                f"$ {command}: no line {line!r} (at this position) in\n{printed}"
             )
 
 

@@ -1,4 +1,4 @@
-"""All code of the README and the documentation runs, in order, page by page, in a copy of the repository."""
+"""All code blocks of the README and the documentation run, in order, in a copy of the repository for each page."""
 
 import sys
 from hashlib import sha256
@@ -19,7 +19,7 @@ IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A folder like a clone whose .venv is set up: links to the repository, and this environment's programs."""
+    """A folder like a clone with a .venv: links to the repository and to this environment's programs."""
     for name in (
         "README.md",
         "benchmarks",
@@ -41,15 +41,15 @@ def clone(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_every_block_says_what_it_is(page):
+def test_every_block_has_a_known_language(page):
     for block in blocks.blocks(page.read_text()):
-        place = f"{page.name}, line {block.line}"
+        location = f"{page.name}, line {block.line}"
         assert block.language in blocks.RUNNERS or blocks.SHOWN.fullmatch(block.language), (
-            f"{place}: expected one of {', '.join(blocks.RUNNERS)} or text, got {block.language!r}"
+            f"{location}: expected one of {', '.join(blocks.RUNNERS)} or text, got {block.language!r}"
         )
         hidden = block.language == "text" and any(line.startswith("$ ") for line in block.body.splitlines())
-        assert not hidden, f"{place}: a command in a text block is not run; make it console"
-    # A fence that the pattern misses would be a block that is never looked at.
+        assert not hidden, f"{location}: a command in a text block is not run; make it console"
+    # A fence that the pattern misses would never be checked.
     assert page.read_text().count("```") == 2 * len(list(blocks.blocks(page.read_text()))), page.name
 
 
@@ -67,7 +67,7 @@ def test_blocks_run(page, clone):
                 raise AssertionError(f"{page.name}, line {block.line}: {error}") from error
 
 
-def test_a_block_that_fails_is_found(tmp_path):
+def test_failing_blocks_are_detected(tmp_path):
     page = "\n```python\nx = 1\n```\n\n```console\n$ echo 2 and 3\n2 … 3\n$ false\n```\n"
     one, two = blocks.blocks(page)
     blocks.run(one, tmp_path, {})

@@ -1,4 +1,4 @@
-"""Names of code, files and tests in the documentation exist; so do the paper's parts on the page that maps them."""
+"""Code, files and tests named in the documentation exist, and the page about the paper covers all of its parts."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ FILE = re.compile(r"`((?:src|docs|tests|benchmarks|examples|requirements)/[\w./-
 
 
 def resolve(name: str) -> object:
-    """The module, or what it holds, of a dotted name."""
+    """Resolve a dotted name to a module or an attribute of one."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         try:
@@ -48,14 +48,14 @@ def test_names_exist(page):
     assert wrong == []
 
 
-def test_a_wrong_name_is_found():
+def test_wrong_names_are_detected():
     with pytest.raises(AttributeError):
-        resolve("phsafe.tables.PH9")
+        resolve("phsafe.model.tables.PH9")
     with pytest.raises(ModuleNotFoundError):
         resolve("phsafa.tables")
 
 
-#: What the paper numbers: algorithms, definitions, lemmas, theorems, tables of shells, and the table of targets.
+#: The numbered parts of the paper: algorithms, lemmas, theorems, definitions, table shells, and the table of targets.
 PARTS = [
     *(f"Algorithm {i}" for i in range(1, 6)),
     *(f"Lemma {i}" for i in range(1, 7)),
@@ -69,19 +69,19 @@ PARTS = [
 ]
 
 
-def test_the_paper_is_mapped_whole():
-    """Each part has a row of the tables; a row may cover several ("Lemmas 1, 2")."""
+def test_the_whole_paper_is_mapped():
+    """Each part is in a row of the tables; a row may cover several ("Lemmas 1, 2")."""
     page = (ROOT / "docs" / "paper.md").read_text()
     mapped = set()
     for row in re.findall(r"^\| (.+?) \|", page, re.MULTILINE):
-        for kind, numbers in re.findall(r"\b([A-Z][a-z]+?(?: shell)?)s? ((?:PH)?\d+(?:(?:, | and |–)\d+)*)", row):
+        for part, numbers in re.findall(r"\b([A-Z][a-z]+?(?: shell)?)s? ((?:PH)?\d+(?:(?:, | and |–)\d+)*)", row):
             found = [int(n) for n in re.findall(r"\d+", numbers)]
             found = range(found[0], found[-1] + 1) if "–" in numbers else found
-            mapped |= {f"{kind} {'PH' if numbers.startswith('PH') else ''}{n}" for n in found}
+            mapped |= {f"{part} {'PH' if numbers.startswith('PH') else ''}{n}" for n in found}
     assert [part for part in PARTS if part not in mapped] == []
 
 
-def test_the_citation_is_of_this_version():
+def test_the_citation_matches_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (citation["version"], citation["license"]) == (project["version"], project["license"])

@@ -1,4 +1,4 @@
-"""The notebooks run anew without an error, and are stored with the outputs of a whole run."""
+"""The notebooks run without errors, and are stored with the outputs of a complete run."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 IDS = [path.stem for path in NOTEBOOKS]
-# ipykernel and its transport speak of their own future.
+# ipykernel and its transport emit deprecation warnings of their own.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
@@ -26,21 +26,21 @@ def code(notebook):
 
 
 def problems(notebook) -> list[str]:
-    """Cells that were not run in order, that failed or warned, and pictures without a text that says what they show."""
+    """List cells that ran out of order, failed or warned, and images without alternative text."""
     found = []
     for number, cell in enumerate(code(notebook), start=1):
-        pictures = [o for o in cell.outputs if "image/svg+xml" in o.get("data", {})]
+        images = [o for o in cell.outputs if "image/svg+xml" in o.get("data", {})]
         if cell.execution_count != number:
             found.append(f"cell {number} was not run in order")
         if any(o.output_type == "error" or o.get("name") == "stderr" for o in cell.outputs):
-            found.append(f"cell {number} says something on standard error")
-        if pictures and not cell.metadata.get("mystnb", {}).get("image", {}).get("alt"):
-            found.append(f"cell {number} has a picture without an alternative text")
+            found.append(f"cell {number} wrote to standard error")
+        if images and not cell.metadata.get("mystnb", {}).get("image", {}).get("alt"):
+            found.append(f"cell {number} has an image without alternative text")
     return found
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
-def test_stored_outputs_are_of_a_whole_run(path):
+def test_stored_outputs_are_from_a_complete_run(path):
     assert problems(nbformat.read(path, as_version=4)) == []
 
 
@@ -49,9 +49,9 @@ def test_notebooks_run(path, execute, tmp_path):
     stored = nbformat.read(path, as_version=4)
     ran = execute(path, tmp_path)
     assert problems(ran) == []
-    kinds = [[o.output_type for o in cell.outputs] for cell in code(stored)]
-    assert kinds == [[o.output_type for o in cell.outputs] for cell in code(ran)]
+    output_types = [[o.output_type for o in cell.outputs] for cell in code(stored)]
+    assert output_types == [[o.output_type for o in cell.outputs] for cell in code(ran)]
 
 
-def test_there_are_three():
+def test_there_are_three_notebooks():
     assert len(NOTEBOOKS) == 3

@@ -1,7 +1,7 @@
-"""The wheel without the repository: a fresh environment elsewhere runs every step of a release.
+"""The wheel works without the repository: a fresh environment runs every step of a release.
 
-The environment's dependencies are this one's, by a path file, so that nothing is downloaded; `python3 dev.py package`
-does the same with the pinned dependencies installed.
+The fresh environment borrows this one's dependencies through a path file, so nothing is downloaded; `python3 dev.py
+package` does the same with the pinned dependencies installed.
 """
 
 import json
@@ -28,22 +28,22 @@ def dist(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_wheel_holds_the_package_and_all_its_data(dist):
+def test_the_wheel_contains_the_package_and_all_its_data(dist):
     (wheel,) = dist.glob("*.whl")
     source = ROOT / "src"
     files = [path for path in (source / "phsafe").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    held = set(ZipFile(wheel).namelist())
-    assert {str(path.relative_to(source)) for path in files} <= held
-    assert {"phsafe/py.typed", "phsafe/parameters/us.json"} <= held
-    assert not [name for name in held if not name.startswith("phsafe")]
+    names = set(ZipFile(wheel).namelist())
+    assert {str(path.relative_to(source)) for path in files} <= names
+    assert {"phsafe/py.typed", "phsafe/configs/parameters/us.json"} <= names
+    assert not [name for name in names if not name.startswith("phsafe")]
 
 
-def test_the_source_archive_can_be_built_and_tested_from(dist):
+def test_the_source_archive_is_enough_to_build_and_test(dist):
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
-        held = {name.partition("/")[2] for name in tar.getnames()}
+        names = {name.partition("/")[2] for name in tar.getnames()}
     needed = {"pyproject.toml", "dev.py", "README.md", "CITATION.cff", "tests/conftest.py", "docs/conf.py"}
-    assert needed | {"requirements/dev.lock", "examples/us.json"} <= held
+    assert needed | {"requirements/dev.lock", "examples/us.json"} <= names
 
 
 def test_the_wheel_runs_without_the_repository(dist, tmp_path):
@@ -51,7 +51,7 @@ def test_the_wheel_runs_without_the_repository(dist, tmp_path):
     fresh = tmp_path / "env"
     venv.create(fresh)
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(fresh), "platbase": str(fresh)}))
-    # A plain path, not a site folder: this environment's own editable install of the repository stays unseen.
+    # A plain path, not a site folder, so that this environment's editable install of the repository isn't seen.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     pip = [
         sys.executable,
@@ -68,9 +68,9 @@ def test_the_wheel_runs_without_the_repository(dist, tmp_path):
     subprocess.run(pip, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
-    def run(*words: str) -> str:
+    def run(*command: str) -> str:
         done = subprocess.run(
-            [str(fresh / "bin" / words[0]), *words[1:]], cwd=tmp_path, env=environment, text=True,
+            [str(fresh / "bin" / command[0]), *command[1:]], cwd=tmp_path, env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout
@@ -81,11 +81,11 @@ def test_the_wheel_runs_without_the_repository(dist, tmp_path):
     run("phsafe", "demo", "demo")
     config = json.loads((tmp_path / "demo" / "config.json").read_text())
     for name, levels in config["privacy_budget"].items():
-        # One table is enough here, and quick.
+        # One table is enough here, and fast.
         levels.update({} if name == "PH7" else dict.fromkeys(levels, 0))
     (tmp_path / "config.json").write_text(json.dumps(config))
     run("phsafe", "release", "config.json", "demo/data", "release", "--ledger", "other.ledger")
     run("phsafe", "estimate", "release", "tables")
     run("phsafe", "report", "release", "report.html", "--estimates", "tables")
-    assert "whole and untouched" in run("phsafe", "check", "release")
+    assert "complete and unmodified" in run("phsafe", "check", "release")
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")

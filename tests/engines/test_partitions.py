@@ -1,4 +1,4 @@
-"""Partitions change nothing: rows in any order, in any number of pieces and processes, whatever statistics say."""
+"""Results don't depend on row order, the number of partitions and processes, or Parquet statistics."""
 
 import errno
 import itertools
@@ -20,55 +20,56 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phsafe import Config, release, releasing, tabulate, validate
+from phsafe import Config, release, tabulate, validate
 from phsafe.counting.households import OrderError
 from phsafe.counting.plan import Plan
 from phsafe.counting.records import Rows
 from phsafe.engines import EngineOptions, partitions
-from phsafe.engines import duckdb as engine
+from phsafe.engines import duckdb_engine as engine
 from phsafe.engines.partitions import Buckets, KeyRange, RowGroup, SortedPartition, bucket_of, cut, row_groups
 from phsafe.errors import DataError, PHSafeError
+from phsafe.model.schema import LAYOUTS
+from phsafe.pipeline import publish
+from phsafe.pipeline.scan import open_source, scan_tables
+from phsafe.pipeline.validation import report
 from phsafe.privacy.ledger import Ledger
-from phsafe.readers import local
-from phsafe.scan import open_source, scan_tables
-from phsafe.schema import LAYOUTS
-from phsafe.synthesis import synth
-from phsafe.validation.report import offenders, report
+from phsafe.readers import local_tables
+from phsafe.synthetic import synth
 
 NAMES = [layout.name for layout in LAYOUTS]
 MARKER = "S3CRET"
 INT32 = pa.int32()
-#: Most tests share nothing out: starting processes takes most of the time of those that do.
+#: Most tests use a single process, because starting workers takes most of the time.
 ALONE, TWO = EngineOptions(threads=1), EngineOptions(threads=2)
 
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory):
-    """Made-up households, sorted by key."""
+    """Synthetic households, sorted by key."""
     folder = synth(tmp_path_factory.mktemp("synth") / "data", 3_000, states=["44", "56"], seed=3)
     return {name: pl.read_parquet(folder / name / "*.parquet").sort("MAFID") for name in NAMES}
 
 
 @pytest.fixture(scope="module")
 def config(us):
-    """The 2020 parameters, with thresholds that drop many."""
+    """The 2020 parameters, with low thresholds that drop many people."""
     document = json.loads(us.read_text()) | {"state_filter": ["44", "56"]}
     return document | {"tau": dict.fromkeys(document["tau"], 3)}
 
 
 @pytest.fixture(scope="module")
 def whole(frames, config):
-    """What is right: counted in one piece, in memory."""
+    """The expected results: counted in memory as one partition."""
     return tabulate(config, frames), validate(config, frames)
 
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Small partitions; and what was shared out: to what work, in how many pieces and processes."""
+    """Make partitions small, and record the type of work, the number of partitions and the number of processes."""
     for module in (partitions, engine):
         monkeypatch.setattr(module, "PARTITION_ROWS", 500)
     monkeypatch.setattr(engine, "BUCKET_ROWS", 1_000)
-    monkeypatch.setattr(local, "TASK_ROWS", 1_000)
+    monkeypatch.setattr(local_tables, "TASK_ROWS", 1_000)
     monkeypatch.setattr(engine, "PARALLEL_ROWS", 0)
     really, seen = engine.in_order, []
 
@@ -82,17 +83,17 @@ def shared(monkeypatch):
 
 
 def works(seen):
-    """The kinds of work, in order, each once; and forget them."""
-    kinds = list(dict.fromkeys(kind for kind, _, _ in seen))
+    """The distinct types of work, in order; clears the record."""
+    types = list(dict.fromkeys(work for work, _, _ in seen))
     seen.clear()
-    return kinds
+    return types
 
 
 SORTED, SPREAD, FELL_BACK = ["SortedPartition"], ["BucketPartition"], ["SortedPartition", "BucketPartition"]
 
 
 def write(frames, folder, rows=200):
-    """Each table as one file with small row groups."""
+    """Write each table as one Parquet file with small row groups."""
     folder.mkdir()
     for name, frame in frames.items():
         table = frame if isinstance(frame, pa.Table) else frame.to_arrow()
@@ -109,13 +110,13 @@ def shuffle(frames):
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
-def test_partitions_change_nothing(frames, config, whole, tmp_path, shared, order, processes):
+def test_partitioning_does_not_change_results(frames, config, whole, tmp_path, shared, order, processes):
     folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
     options = EngineOptions(threads=processes)
     assert tabulate(config, folder, options=options).equals(whole[0])
-    last, pieces, jobs = shared[-1]
+    last, number, jobs = shared[-1]
     assert (last, jobs) == ("SortedPartition" if order == "sorted" else "BucketPartition", processes)
-    assert pieces > 10
+    assert number > 10
     assert works(shared) == (SORTED if order == "sorted" else SPREAD)
     assert validate(config, folder, options=options) == whole[1]
     assert works(shared) == (SORTED if order == "sorted" else SPREAD)
@@ -129,7 +130,7 @@ def as_csv(frames, folder):
 
 
 def mixed(frames, folder):
-    """Every table in another form; one of them sorted."""
+    """Write each table in a different form, one of them sorted."""
     as_csv({"persons": frames["persons"]}, folder)
     pq.write_table(frames["units"].to_arrow(), folder / "units.parquet", row_group_size=200)
     (folder / "geo").mkdir()
@@ -139,15 +140,15 @@ def mixed(frames, folder):
 
 
 @pytest.mark.parametrize("form", [as_csv, mixed, lambda frames, _: shuffle(frames)], ids=["csv", "mixed", "frames"])
-def test_every_form_is_spread_over_buckets(frames, config, whole, tmp_path, shared, form):
+def test_unsorted_input_of_every_form_goes_through_buckets(frames, config, whole, tmp_path, shared, form):
     data = form(frames, tmp_path / "data")
     assert tabulate(config, data, options=TWO).equals(whole[0])
-    kind, pieces, jobs = shared[-1]
-    assert (kind, jobs, works(shared)) == ("BucketPartition", 2, SPREAD)
-    assert pieces > 10
+    work, number, jobs = shared[-1]
+    assert (work, jobs, works(shared)) == ("BucketPartition", 2, SPREAD)
+    assert number > 10
 
 
-def test_small_inputs_are_one_bucket_in_memory(frames, config, whole, tmp_path, shared, monkeypatch):
+def test_a_small_input_is_counted_in_memory(frames, config, whole, tmp_path, shared, monkeypatch):
     monkeypatch.setattr(engine, "BUCKET_ROWS", 100_000)
     monkeypatch.setattr(engine, "Buckets", lambda *_: pytest.fail("nothing is written"))
     assert tabulate(config, write(shuffle(frames), tmp_path / "data"), options=ALONE).equals(whole[0])
@@ -156,11 +157,11 @@ def test_small_inputs_are_one_bucket_in_memory(frames, config, whole, tmp_path, 
 
 @pytest.fixture(scope="module")
 def bad(frames):
-    """Codes that nobody knows, missing values, persons without a home, and units that are there twice."""
+    """Data with unknown codes, missing values, persons without a unit, and repeated units."""
     changed = {name: frame.with_row_index("i") for name, frame in frames.items()}
-    odd = pl.when(pl.col("i") % 7 == 0)
+    unknown = pl.when(pl.col("i") % 7 == 0)
     changed["persons"] = changed["persons"].with_columns(
-        RELSHIP=odd.then(pl.format("x{}", pl.col("i") % 5)).otherwise("RELSHIP"),
+        RELSHIP=unknown.then(pl.format("x{}", pl.col("i") % 5)).otherwise("RELSHIP"),
         QAGE=pl.when(pl.col("i") % 11 == 0).then(None).otherwise("QAGE"),
     )
     changed["units"] = pl.concat([changed["units"][10:], changed["units"][500:503]]).sort("MAFID")
@@ -168,11 +169,11 @@ def bad(frames):
 
 
 def scanned(config, data, options=ALONE):
-    """Exact counts, and examples of offenders."""
+    """The exact counts, the example keys and the validation report."""
     loaded = Config.load(config)
     with open_source(data, options) as source:
         found = scan_tables(source.tables(), loaded, source.engine, examples=5)
-    return found.counts(), list(offenders(found)), report(found, {})
+    return found.counts(), report(found, {}).offenders, report(found, {})
 
 
 @pytest.fixture(scope="module")
@@ -181,29 +182,27 @@ def bad_whole(bad, config):
 
 
 @pytest.mark.parametrize(("order", "processes"), [("sorted", 1), ("sorted", 2), ("shuffled", 1), ("shuffled", 2)])
-def test_records_that_break_rules_are_found_and_counted_alike(
-    bad, bad_whole, config, tmp_path, shared, order, processes
-):
-    """Records with unknown codes are dropped by the order of their texts, which have to stay with their rows."""
+def test_partitioning_does_not_change_findings(bad, bad_whole, config, tmp_path, shared, order, processes):
+    """Truncation orders records with unknown codes by their raw values, which must stay with their rows."""
     folder = write(bad if order == "sorted" else shuffle(bad), tmp_path / "data")
     counts, keys, found = scanned(config, folder, EngineOptions(threads=processes))
     assert works(shared) == (SORTED if order == "sorted" else SPREAD)
     assert same_counts(counts, bad_whole[0])
     assert (keys, found) == bad_whole[1:]
-    assert {f.rows for f in found.findings if f.rule == "MAFID stands once in units"} == {6}
-    assert max(len(some) for _, some in keys) == 5
+    assert {f.rows for f in found.findings if f.rule == "MAFID is unique in units"} == {6}
+    assert max(map(len, keys.values())) == 5
 
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
-def test_progress_grows_to_one(frames, config, tmp_path, shared, order):
-    told = []
+def test_progress_increases_to_one(frames, config, tmp_path, shared, order):
+    reported = []
     folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
-    tabulate(config, folder, options=ALONE, progress=lambda _, done: told.append(done))
-    assert len(told) > 10
-    assert told == sorted(told) and (told[0], told[-1]) == (0.0, 1.0)
+    tabulate(config, folder, options=ALONE, progress=lambda _, done: reported.append(done))
+    assert len(reported) > 10
+    assert reported == sorted(reported) and (reported[0], reported[-1]) == (0.0, 1.0)
 
 
-# --- statistics that lie ------------------------------------------------------------------------------------------
+# --- false statistics ---------------------------------------------------------------------------------------------
 
 
 def statistics(file, group):
@@ -213,23 +212,25 @@ def statistics(file, group):
 
 
 def lie(file, group, low, high):
-    """Have a file's footer say that a row group's keys lie from `low` to `high`."""
+    """Change the statistics of a row group to keys from `low` to `high`."""
     lies(file, {group: (low, high)})
 
 
 def lies(file, keys):
-    """The same of several row groups at once."""
+    """Change the statistics of several row groups."""
     content = file.read_bytes()
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    says = {footer_of(*statistics(file, group)): footer_of(*told) for group, told in keys.items()}
-    assert len(says) == len(keys) and all(content[start:].count(said) in (1, 2) for said in says)
-    changed = re.sub(b"|".join(map(re.escape, says)), lambda said: says[said[0]], content[start:], flags=re.DOTALL)
+    replacements = {footer_of(*statistics(file, group)): footer_of(*reported) for group, reported in keys.items()}
+    assert len(replacements) == len(keys) and all(content[start:].count(old) in (1, 2) for old in replacements)
+    changed = re.sub(
+        b"|".join(map(re.escape, replacements)), lambda old: replacements[old[0]], content[start:], flags=re.DOTALL
+    )
     file.write_bytes(content[:start] + changed)
     assert {group: statistics(file, group) for group in keys} == keys
 
 
 def footer_of(low, high):
-    """Statistics as they are in a footer: two texts of four bytes, the largest key first."""
+    """Statistics as the footer encodes them: two strings of four bytes, the largest key first."""
     return b"\x04" + struct.pack("<i", high) + b"\x18\x04" + struct.pack("<i", low)
 
 
@@ -255,12 +256,12 @@ def backwards(file):
 
 
 def nowhere(file):
-    """No key is between these, so no partition would hold the row group."""
+    """An empty range, so that no partition would include the row group."""
     lie(file, 10, statistics(file, 10)[1], -7)
 
 
 def wider(file):
-    """True, though not sharp: from where the group before ends to where the next begins."""
+    """True but loose: from the end of the previous row group to the start of the next."""
     lie(file, 10, statistics(file, 9)[1], statistics(file, 11)[0])
 
 
@@ -277,14 +278,14 @@ LIES = {
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The exact counts that a release is made from."""
-    really, seen = releasing.open_session, []
+    """Record the exact counts behind each release."""
+    really, seen = publish.open_session, []
 
     def open_session(config, counts):
         seen.append({key: vector.copy() for key, vector in counts.items()})
         return really(config, counts)
 
-    monkeypatch.setattr(releasing, "open_session", open_session)
+    monkeypatch.setattr(publish, "open_session", open_session)
     return seen
 
 
@@ -294,14 +295,14 @@ def same_counts(one, other):
 
 
 def releases_alike(config, honest, folder, tmp_path, counted, processes=1):
-    """Whether both can be released, from the same exact counts."""
+    """Release both, and return whether their exact counts are equal."""
     for data, name in ((honest, "honest"), (folder, "lying")):
-        made = release(
+        released = release(
             config, data, tmp_path / f"out {name}", ledger=tmp_path / f"{name}.ledger",
             options=EngineOptions(threads=processes),
         )  # fmt: skip
         (entry,) = Ledger.open(tmp_path / f"{name}.ledger").entries()
-        assert entry.release_id == made.release_id
+        assert entry.release_id == released.release_id
     return same_counts(*counted)
 
 
@@ -318,7 +319,7 @@ def test_no_statistics_can_hide_or_move_a_row(frames, config, whole, tmp_path, s
 @pytest.mark.parametrize(
     ("change", "processes"), [(narrower_above, 2), (nowhere, 1)], ids=["narrower_above", "nowhere"]
 )
-def test_a_release_of_files_that_lie(frames, config, tmp_path, shared, counted, change, processes):
+def test_a_release_from_files_with_false_statistics(frames, config, tmp_path, shared, counted, change, processes):
     folder = write(frames, tmp_path / "data")
     change(folder / "persons.parquet")
     assert releases_alike(config, frames, folder, tmp_path, counted, processes)
@@ -326,7 +327,7 @@ def test_a_release_of_files_that_lie(frames, config, tmp_path, shared, counted, 
 
 @pytest.mark.parametrize("away", [5, -5], ids=["in none", "in two"])
 def test_every_row_is_in_one_partition(frames, config, whole, tmp_path, shared, monkeypatch, away):
-    """Whatever goes wrong where files are cut."""
+    """A wrong cut, which loses or repeats rows, is detected."""
     key = int(frames["units"]["MAFID"][1_000])
     ranges = [KeyRange(-float("inf"), key), KeyRange(key + away, float("inf"))]
     monkeypatch.setattr(engine, "cut", lambda tables: ranges)
@@ -335,13 +336,13 @@ def test_every_row_is_in_one_partition(frames, config, whole, tmp_path, shared, 
 
 
 def moved(frame, rows, to):
-    """A frame with some rows at another place."""
+    """A frame with some rows moved to another position."""
     rest = frame.with_row_index("i").filter(~pl.col("i").is_in(rows)).drop("i")
     return pl.concat([rest[:to], frame[rows], rest[to:]])
 
 
-def sorted_looks(file, honest):
-    """Give all row groups of a file the statistics that those of a sorted file have."""
+def claim_sorted(file, honest):
+    """Give all row groups of a file the statistics of a sorted file."""
     found = {group: statistics(honest, group) for group in range(pq.read_metadata(file).num_row_groups)}
     lies(file, {group: keys for group, keys in found.items() if keys != statistics(file, group)})
 
@@ -353,7 +354,7 @@ ORDERS = {
 }  # fmt: skip
 
 
-#: In which order rows are, what statistics say of it, and which way such files are counted.
+#: The order of rows, the order that statistics claim, and how such files are counted.
 CASES = [
     ("backwards inside a row group", "honest", FELL_BACK),
     ("one row far away", "honest", SPREAD),
@@ -363,44 +364,44 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("order", "looks", "way"), CASES)
-def test_rows_that_are_not_where_they_should_be(frames, config, whole, tmp_path, shared, counted, order, looks, way):
+@pytest.mark.parametrize(("order", "claimed", "way"), CASES)
+def test_misplaced_rows_are_counted_correctly(frames, config, whole, tmp_path, shared, counted, order, claimed, way):
     folder = write(frames | {"persons": ORDERS[order](frames["persons"])}, tmp_path / "data")
-    if looks == "sorted":
-        sorted_looks(folder / "persons.parquet", write(frames, tmp_path / "sorted") / "persons.parquet")
+    if claimed == "sorted":
+        claim_sorted(folder / "persons.parquet", write(frames, tmp_path / "sorted") / "persons.parquet")
     assert tabulate(config, folder, options=ALONE).equals(whole[0])
     assert works(shared) == way
     assert validate(config, folder, options=ALONE) == whole[1]
     assert releases_alike(config, frames, folder, tmp_path, counted)
 
 
-@pytest.mark.parametrize("looks", ["honest", "sorted"])
-def test_a_household_in_pieces_is_truncated_as_a_whole(frames, config, whole, tmp_path, shared, counted, looks):
-    """The largest one, each row in another row group: in no row group are there more than the threshold."""
+@pytest.mark.parametrize("claimed", ["honest", "sorted"])
+def test_a_scattered_household_is_truncated_as_one(frames, config, whole, tmp_path, shared, counted, claimed):
+    """A large household, each row in another row group, so that no row group exceeds the threshold."""
     persons = frames["persons"].with_row_index("i")
     sizes = persons.group_by("MAFID").len().filter(pl.col("len").is_between(10, 20)).sort("len", "MAFID")
     rows = persons.filter(pl.col("MAFID") == sizes["MAFID"][-1])["i"].to_list()
-    pieces = frames["persons"]
+    scattered = frames["persons"]
     for number, row in enumerate(rows):
-        pieces = moved(pieces, [row], 200 * number)
-    folder = write(frames | {"persons": pieces}, tmp_path / "data")
+        scattered = moved(scattered, [row], 200 * number)
+    folder = write(frames | {"persons": scattered}, tmp_path / "data")
     groups = [pq.ParquetFile(folder / "persons.parquet").read_row_group(i) for i in range(len(rows))]
     assert max(group["MAFID"].to_pylist().count(sizes["MAFID"][-1]) for group in groups) <= 3
-    if looks == "sorted":
-        sorted_looks(folder / "persons.parquet", write(frames, tmp_path / "sorted") / "persons.parquet")
+    if claimed == "sorted":
+        claim_sorted(folder / "persons.parquet", write(frames, tmp_path / "sorted") / "persons.parquet")
     assert tabulate(config, folder, options=TWO).equals(whole[0])
-    assert works(shared) == (SPREAD if looks == "honest" else FELL_BACK)
+    assert works(shared) == (SPREAD if claimed == "honest" else FELL_BACK)
     assert not tabulate(config, folder, truncate=False, options=ALONE).equals(whole[0])
     assert releases_alike(config, frames, folder, tmp_path, counted)
 
 
 @pytest.mark.parametrize("cut", ["between files", "between row groups"])
-def test_a_household_on_both_sides_of_a_border(frames, config, whole, tmp_path, shared, cut):
-    """Sorted all the same; each partition reads on to where the household ends."""
+def test_a_household_across_a_boundary(frames, config, whole, tmp_path, shared, cut):
+    """The files are still sorted; each partition reads on until the household ends."""
     persons = frames["persons"]
     inside = np.flatnonzero(persons["MAFID"].to_numpy()[1:] == persons["MAFID"].to_numpy()[:-1])[50::97] + 1
-    borders = [0, *inside.tolist(), len(persons)]
-    parts = [persons[a:b].to_arrow() for a, b in itertools.pairwise(borders)]
+    boundaries = [0, *inside.tolist(), len(persons)]
+    parts = [persons[a:b].to_arrow() for a, b in itertools.pairwise(boundaries)]
     folder = write(frames, tmp_path / "data", rows=100)
     (folder / "persons.parquet").unlink()
     if cut == "between files":
@@ -423,33 +424,34 @@ def test_rows_without_a_key_are_found_in_sorted_files_too(frames, config, whole,
     folder = write(frames | {"persons": persons.with_columns(gone).drop("i")}, tmp_path / "data")
     found = validate(config, folder, options=ALONE)
     assert works(shared) == FELL_BACK
-    assert [(f.column, f.rule, f.rows) for f in found.of("error")] == [("MAFID", "a whole number is given", 2)]
+    assert [(f.column, f.rule, f.rows) for f in found.of("error")] == [("MAFID", "the value is a whole number", 2)]
     assert found.rows == whole[1].rows
 
 
 @pytest.mark.parametrize(
-    ("kind", "first"),
+    ("dtype", "first"),
     [(pa.uint32(), 0), (pa.uint64(), 0), (pa.int64(), -1), (pa.int32(), -(2**31)), (pa.dictionary(INT32, INT32), 0)],
     ids=str,
 )
-def test_keys_of_every_type_in_sorted_files(frames, config, tmp_path, shared, kind, first):
-    """The smallest one that the type holds, too: it is outside the domain, and that is for validation to say."""
+def test_keys_of_every_type_in_sorted_files(frames, config, tmp_path, shared, dtype, first):
+    """Including very small keys, which validation must report as out of domain."""
     data = {}
     for name, frame in frames.items():
         table = frame.to_arrow()
         keys = table["MAFID"].to_pylist()
         keys[:1] = [first] if name == "persons" else keys[:1]
-        data[name] = table.set_column(table.schema.names.index("MAFID"), "MAFID", pa.array(keys, kind))
+        data[name] = table.set_column(table.schema.names.index("MAFID"), "MAFID", pa.array(keys, dtype))
     found = validate(config, write(data, tmp_path / "data"), options=ALONE)
     assert "SortedPartition" in works(shared)
     assert [(f.table, f.column, f.rule, f.rows) for f in found.of("error")] == [
-        ("persons", "MAFID", "the value is in its domain", 1), ("persons", "MAFID", "a person's MAFID is in units", 1),
+        ("persons", "MAFID", "the value is in the column's domain", 1),
+        ("persons", "MAFID", "every person's MAFID is in units", 1),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", ["replaced", "overwritten"])
-def test_other_files_under_the_same_names_are_read_anew(frames, config, whole, tmp_path, shared, way):
-    """In the same process: whoever mends a file looks at it again."""
+def test_changed_files_are_read_again(frames, config, whole, tmp_path, shared, way):
+    """In the same process, as when a user corrects a file and validates again."""
     folder = write(frames, tmp_path / "data")
     assert tabulate(config, folder, options=ALONE).equals(whole[0])
     assert not [path for path in Path("/proc/self/fd").iterdir() if str(path.resolve()).startswith(str(folder))]
@@ -485,7 +487,7 @@ def group(rows, low, high):
 
 @st.composite
 def row_groups_in_order(draw):
-    """Row groups, each beginning where the one before ends, or later; at times a key fills several of them."""
+    """Row groups, each starting where the previous one ends or later; a key may span several of them."""
     steps = draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 30)), min_size=1))
     found, key = [], draw(st.integers(-(2**31), 100))
     for gap, width, rows in steps:
@@ -496,7 +498,7 @@ def row_groups_in_order(draw):
 
 @settings(deadline=None)
 @given(row_groups_in_order(), st.integers(1, 60))
-def test_ranges_hold_every_key_once(groups, rows):
+def test_every_key_is_in_exactly_one_range(groups, rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitions, "PARTITION_ROWS", rows)
         ranges = partitions._ranges(groups, sum(one.rows for one in groups) or 1)
@@ -509,15 +511,15 @@ def test_ranges_hold_every_key_once(groups, rows):
 
 @pytest.fixture
 def file_of(tmp_path, monkeypatch):
-    """A table of one file, with keys in row groups; partitions are small."""
+    """Write a file with the given keys in each row group; makes partitions small."""
     monkeypatch.setattr(partitions, "PARTITION_ROWS", 20)
     names = iter("abcdefgh")
 
-    def make(*keys, kind=INT32, **settings):
+    def make(*keys, dtype=INT32, **settings):
         file = tmp_path / f"{next(names)}.parquet"
-        with pq.ParquetWriter(file, pa.schema([("MAFID", kind)]), **settings) as writer:
+        with pq.ParquetWriter(file, pa.schema([("MAFID", dtype)]), **settings) as writer:
             for part in keys:
-                writer.write_table(pa.table({"MAFID": pa.array(part, kind)}))
+                writer.write_table(pa.table({"MAFID": pa.array(part, dtype)}))
         return row_groups([file])
 
     return make
@@ -527,15 +529,15 @@ TENS = [list(range(10 * i, 10 * i + 10)) for i in range(20)]
 ALL = list(range(200))
 
 
-@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.uint32(), pa.int16()], ids=str)
-def test_sorted_files_are_cut(file_of, kind):
-    ranges = cut([file_of(*TENS, kind=kind), file_of(*TENS[::-1], kind=kind)])
+@pytest.mark.parametrize("dtype", [pa.int32(), pa.int64(), pa.uint32(), pa.int16()], ids=str)
+def test_sorted_files_are_cut(file_of, dtype):
+    ranges = cut([file_of(*TENS, dtype=dtype), file_of(*TENS[::-1], dtype=dtype)])
     assert len(ranges) == 20
     assert ranges[0] == KeyRange(-float("inf"), 10)
     assert ranges[-1] == KeyRange(190, float("inf"))
 
 
-def test_the_table_that_is_cut_is_the_one_that_is_read_least(file_of):
+def test_the_cut_that_reads_the_fewest_rows_is_chosen(file_of):
     large = file_of(ALL[:100], ALL[100:])
     assert cut([file_of(*TENS), large]) == [
         KeyRange(-float("inf"), 100),
@@ -550,14 +552,14 @@ def test_the_table_that_is_cut_is_the_one_that_is_read_least(file_of):
         (TENS, {"write_statistics": False}),
         ([[None] * 10, *TENS], {}),
         ([ALL], {}),
-        ([[str(key) for key in part] for part in TENS], {"kind": pa.string()}),
-        ([[2**31 + key for key in part] for part in TENS], {"kind": pa.int64()}),
-        ([[2**53 + key for key in part] for part in TENS], {"kind": pa.uint64()}),
-        ([[-(2**40) + key for key in part] for part in TENS], {"kind": pa.int64()}),
+        ([[str(key) for key in part] for part in TENS], {"dtype": pa.string()}),
+        ([[2**31 + key for key in part] for part in TENS], {"dtype": pa.int64()}),
+        ([[2**53 + key for key in part] for part in TENS], {"dtype": pa.uint64()}),
+        ([[-(2**40) + key for key in part] for part in TENS], {"dtype": pa.int64()}),
     ],
-    ids=["overlap", "no statistics", "only nulls", "one giant", "texts", "33 bits", "54 bits", "far below"],
+    ids=["overlap", "no statistics", "only nulls", "one row group", "texts", "33 bits", "54 bits", "far below"],
 )
-def test_what_is_not_taken_for_sorted(file_of, keys, settings):
+def test_inputs_that_are_not_treated_as_sorted(file_of, keys, settings):
     groups = file_of(*keys, **settings)
     assert groups is None or cut([groups]) is None
     assert cut([file_of(*TENS)]) is not None
@@ -577,7 +579,7 @@ def read_keys(kernel, groups, low, high):
     return [key for batch in batches for key in batch["MAFID"].to_pylist()]
 
 
-def test_a_partition_is_read_in_order_and_no_further(file_of, kernel):
+def test_a_partition_reads_its_key_range_in_order(file_of, kernel):
     table = file_of([1, 1, 2, 5], [5, 5, 6], [6, 9])
     assert read_keys(kernel, table, -float("inf"), 5) == [1, 1, 2]
     assert read_keys(kernel, table, 5, 6) == [5, 5, 5]
@@ -585,7 +587,7 @@ def test_a_partition_is_read_in_order_and_no_further(file_of, kernel):
 
 
 @pytest.mark.parametrize("keys", [[1, 3, 2], [1, None, 3]], ids=["order", "null"])
-def test_a_partition_that_is_not_in_order_is_an_error(file_of, kernel, keys):
+def test_an_unsorted_partition_raises_an_order_error(file_of, kernel, keys):
     with pytest.raises(OrderError):
         read_keys(kernel, file_of(keys), 0, 10)
 
@@ -594,7 +596,7 @@ def test_a_partition_that_is_not_in_order_is_an_error(file_of, kernel, keys):
 
 
 def rows_of(keys, raw=None):
-    """Rows whose record is their position."""
+    """Rows whose records are their positions."""
     texts = None if raw is None else pa.array(raw, pa.string())
     return Rows(np.array(keys, np.int32), np.arange(len(keys), dtype=np.int64), texts)
 
@@ -609,7 +611,7 @@ def listed(rows):
     st.lists(st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.none() | st.text(max_size=3)), max_size=30)),
     st.integers(1, 40),
 )
-def test_every_row_comes_back_once_with_its_text(tmp_path_factory, parts, number):
+def test_buckets_return_every_row_once_with_its_raw_values(tmp_path_factory, parts, number):
     folder = tmp_path_factory.mktemp("buckets")
     given_rows, buckets = [], Buckets(folder / "a.rows", number, np.dtype(np.int64))
     for part in parts:
@@ -634,7 +636,7 @@ def test_a_key_has_one_bucket(keys, number):
     assert found.tolist() == [bucket_of(np.array([key], np.int32), number)[0] for key in keys]
 
 
-def test_keys_in_a_row_go_to_all_buckets_alike():
+def test_consecutive_keys_are_spread_evenly():
     keys = np.arange(100_000_001, 100_100_001, dtype=np.int32)
     for number in (2, 7, 64, 1000):
         sizes = np.bincount(bucket_of(keys, number), minlength=number)
@@ -656,7 +658,7 @@ def test_a_key_in_the_wrong_bucket_is_an_error(tmp_path):
             buckets.partition(bucket)
 
 
-def test_a_file_that_somebody_cut_short_or_took_away_is_an_error(tmp_path):
+def test_a_truncated_or_deleted_bucket_file_is_an_error(tmp_path):
     folder = tmp_path / "temp"
     folder.mkdir()
     buckets = bucketed(folder / "a.rows", range(100), 1)
@@ -665,16 +667,16 @@ def test_a_file_that_somebody_cut_short_or_took_away_is_an_error(tmp_path):
         len(content) // 2,
         len(content) // 2 + 1,
         0,
-    ):  # Between two rows, in the middle of one, and before all.
+    ):  # Between two rows, within a row, and at the start.
         (folder / "a.rows").write_bytes(content[:length])
-        with pytest.raises(PHSafeError, match="was cut short"):
+        with pytest.raises(PHSafeError, match="was truncated"):
             buckets.partition(0)
     (folder / "a.rows").unlink()
     with pytest.raises(PHSafeError, match="can't be read: No such file"):
         buckets.partition(0)
 
 
-def test_files_of_buckets_are_the_owner_s(tmp_path):
+def test_bucket_files_are_readable_by_the_owner_only(tmp_path):
     before = os.umask(0)
     try:
         bucketed(tmp_path / "a.rows", [1], 1)
@@ -683,7 +685,7 @@ def test_files_of_buckets_are_the_owner_s(tmp_path):
     assert stat.S_IMODE((tmp_path / "a.rows").stat().st_mode) == 0o600
 
 
-def test_a_full_disk_is_one_sentence(frames, config, tmp_path, shared, monkeypatch):
+def test_a_full_disk_is_reported_in_one_sentence(frames, config, tmp_path, shared, monkeypatch):
     (tmp_path / "temp").mkdir()
     really = os.fdopen
 
@@ -698,7 +700,7 @@ def test_a_full_disk_is_one_sentence(frames, config, tmp_path, shared, monkeypat
     with pytest.raises(PHSafeError) as caught:
         tabulate(config, shuffle(frames), options=EngineOptions(temp_dir=tmp_path / "temp", threads=1))
     assert str(caught.value) == (
-        f"no room is left in {tmp_path / 'temp'}; name another temp folder (No space left on device)"
+        f"can't write to {tmp_path / 'temp'}: No space left on device; free some space or name another temp folder"
     )
     assert list((tmp_path / "temp").iterdir()) == []
 
@@ -707,9 +709,9 @@ LIMITED = """
 import json, resource, sys
 from pathlib import Path
 from phsafe import tabulate
-from phsafe.engines import EngineOptions, duckdb
+from phsafe.engines import EngineOptions, duckdb_engine
 config, data, temp, processes = sys.argv[1:]
-duckdb.BUCKET_ROWS, duckdb.PARALLEL_ROWS = 1000, 0
+duckdb_engine.BUCKET_ROWS, duckdb_engine.PARALLEL_ROWS = 1000, 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     tabulate(json.loads(config), data, options=EngineOptions(temp_dir=Path(temp), threads=int(processes)))
@@ -719,14 +721,14 @@ except Exception as error:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_no_room_in_any_process(frames, config, tmp_path, processes):
-    """A limit of the system on the size of files, as a quota has."""
+def test_a_file_size_limit_is_reported_from_any_process(frames, config, tmp_path, processes):
+    """The system limits the size of files, as a quota does."""
     folder, temp = write(shuffle(frames), tmp_path / "data"), tmp_path / "temp"
     temp.mkdir()
     command = [sys.executable, "-c", LIMITED, json.dumps(config), str(folder), str(temp), processes]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    sentence = f"PHSafeError no room is left in {temp}; name another temp folder (File too large)\n"
-    assert (said.stdout, said.stderr) == (sentence, "")
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    sentence = f"PHSafeError can't write to {temp}: File too large; free some space or name another temp folder\n"
+    assert (done.stdout, done.stderr) == (sentence, "")
     assert list(temp.iterdir()) == []
 
 
@@ -747,7 +749,7 @@ def children():
 
 @pytest.fixture
 def temp(tmp_path):
-    """A temporary folder; in the end it is empty, and there are no more processes than before."""
+    """A temporary folder; checks at the end that it is empty and that no processes are left."""
     folder, before = tmp_path / "temp", children()
     folder.mkdir()
     yield folder
@@ -768,19 +770,19 @@ def damage(file, which):
 def test_an_error_in_one_partition_ends_the_run(frames, config, tmp_path, shared, temp, order):
     folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
     damage(folder / "persons.parquet", 20)
-    told = []
+    reported = []
     with pytest.raises(DataError) as caught:
         tabulate(
             config, folder, options=EngineOptions(threads=2, temp_dir=temp),
-            progress=lambda stage, done: told.append(done),
+            progress=lambda stage, done: reported.append(done),
         )  # fmt: skip
     assert str(caught.value).startswith(f"{folder / 'persons.parquet'}: can't be read or counted (")
     assert caught.value.__context__ is None and caught.value.__cause__ is None
-    assert max(told) < 0.7
+    assert max(reported) < 0.7
 
 
 class Stop:
-    """Ctrl-C, when so much is done."""
+    """Sends Ctrl-C when a given share of the work is done."""
 
     def __init__(self, when):
         self.when, self.children, self.before = when, set(), children()
@@ -799,22 +801,20 @@ class Stop:
     [("sorted", 0.3), ("shuffled", 0.1), ("shuffled", 0.8)],
     ids=["sorted", "spread", "buckets"],
 )
-def test_who_stops_a_run_over_partitions_stops_it(
-    frames, config, tmp_path, shared, temp, heard, order, when, processes
-):
+def test_an_interrupt_stops_a_partitioned_run(frames, config, tmp_path, shared, temp, heard, order, when, processes):
     folder = write(frames if order == "sorted" else shuffle(frames), tmp_path / "data")
     stop = Stop(when)
     with pytest.raises(KeyboardInterrupt) as caught:
         tabulate(config, folder, options=EngineOptions(threads=processes, temp_dir=temp), progress=stop)
-    # At once, not when Python lets go of the error.
+    # Workers have ended now, not only when the exception is garbage-collected.
     assert caught.value is not None
     assert children() <= stop.before
-    # Rows are spread over buckets in this process.
+    # Rows are distributed to buckets in this process, without workers.
     assert len(stop.children) == (processes if processes > 1 and when != 0.1 else 0)
 
 
-def test_records_in_an_error_of_another_process_stay_there(frames, config, tmp_path, shared, temp):
-    """Texts that are not UTF-8, which Arrow and Python would quote."""
+def test_errors_of_workers_quote_no_records(frames, config, tmp_path, shared, temp):
+    """Text that is not UTF-8, which errors of Arrow and Python would quote."""
     persons = frames["persons"].to_arrow()
     bad = pa.array([MARKER.encode() + b"\xff"] * len(persons), pa.binary()).view(pa.string())
     place = persons.schema.names.index("RELSHIP")

@@ -1,7 +1,7 @@
-"""Made-up counts and releases for the tests of the estimates.
+"""Synthetic counts and noisy measurements for the estimation tests.
 
-Noise is numpy's, with a seed: here it has to have the right distribution and be the same in every run, not to
-protect anyone.
+The noise comes from NumPy with a fixed seed: here it must have the right distribution and be reproducible, but protects
+nobody.
 """
 
 import json
@@ -12,17 +12,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from phsafe import grid
-from phsafe.config import Config
+from phsafe.configs import grid
+from phsafe.configs.config import Config
+from phsafe.pipeline.scan import Settings, count
 from phsafe.privacy.mechanism import DISTRIBUTIONS, expected_noise
-from phsafe.scan import Settings, count
-from phsafe.synthesis import synth
+from phsafe.synthetic import synth
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def _make_config(states=("15", "44", "56"), **changes) -> Config:
-    """The 2020 parameters for a few states; `drop` names tabulations, levels, or pairs of them to leave out."""
+    """The 2020 parameters for some states; `drop` lists tabulations, levels, or pairs of them to leave out."""
     document = json.loads((EXAMPLES / ("pr.json" if states == ("72",) else "us.json")).read_text())
     document["state_filter"] = list(states)
     drop = changes.pop("drop", ())
@@ -37,7 +37,7 @@ def _make_config(states=("15", "44", "56"), **changes) -> Config:
 
 
 def _noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[str, pl.DataFrame]:
-    """The frames of a release: counts with noise of `scale` times the standard deviation that they state."""
+    """Noisy measurements by tabulation; the true standard deviation of the noise is `scale` times the stated one."""
     rng = np.random.default_rng(seed)
     frames = defaultdict(list)
     for m in config.measurements():
@@ -60,32 +60,32 @@ def _noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[st
 
 @pytest.fixture(scope="session")
 def counts(tmp_path_factory):
-    """Exact counts of a made-up population, by config; records are made once for each set of states."""
-    made = {}
+    """A function from a config to exact counts of a synthetic population, generated once per set of states."""
+    records = {}
 
     def exact(of: Config):
-        if of.states not in made:
+        if of.states not in records:
             folder = tmp_path_factory.mktemp("records") / "data"
-            made[of.states] = synth(folder, 12_000, of.states, seed=3)
-        return count(of, made[of.states], Settings(skip_validation=True))
+            records[of.states] = synth(folder, 12_000, of.states, seed=3)
+        return count(of, records[of.states], Settings(skip_validation=True))
 
     return exact
 
 
 @pytest.fixture(scope="session")
 def make_config():
-    """The function that makes configs."""
+    """The function that creates configs."""
     return _make_config
 
 
 @pytest.fixture(scope="session")
 def noisy():
-    """The function that makes the frames of a release."""
+    """The function that creates noisy measurements."""
     return _noisy
 
 
 @pytest.fixture(scope="session")
-def few(counts):
-    """A config of three small states, and its exact counts."""
+def three_states(counts):
+    """A config for three small states, and its exact counts."""
     config = _make_config()
     return config, counts(config)

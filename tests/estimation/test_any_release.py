@@ -1,4 +1,4 @@
-"""Whatever the noise and whatever was released: no negative number, no NaN, nothing outside its bounds."""
+"""For any noise and any subset of measurements: no negative numbers, no NaN, nothing outside its bounds."""
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ METHODS = ("independent", "joint")
 
 
 def check(estimates):
+    """Assert that every estimate is finite, non-negative, within its interval and within the bounds of its table."""
     config = estimates.config
     for table in config.catalog.tables:
         if table.name not in estimates.tables:
@@ -50,22 +51,22 @@ def check(estimates):
     privacy=st.sampled_from(["zcdp", "puredp"]),
     mode=st.sampled_from(["published", "tight", "tight-bounded"]),
 )
-def test_bounds(few, noisy, make_config, seed, scale, empty, privacy, mode):
+def test_estimates_respect_their_bounds(three_states, noisy, make_config, seed, scale, empty, privacy, mode):
     config = make_config(privacy_defn=privacy, sensitivity=mode)
-    counts = {key: 0 * vector for key, vector in few[1].items()} if empty else few[1]
+    counts = {key: 0 * vector for key, vector in three_states[1].items()} if empty else three_states[1]
     frames = noisy(config, counts, seed=seed, scale=scale)
     for method in METHODS:
         check(estimate_frames(config, frames, method))
 
 
-def test_puerto_rico(make_config, noisy, counts):
+def test_puerto_rico_has_state_rows_only(make_config, noisy, counts):
     config = make_config(states=("72",))
     frames = noisy(config, counts(config), seed=2)
     for method in METHODS:
-        made = estimate_frames(config, frames, method)
-        check(made)
-        assert len(made.tables) == 8
-        assert made.tables["PH3"]["REGION_TYPE"].unique().to_list() == ["STATE"]
+        estimates = estimate_frames(config, frames, method)
+        check(estimates)
+        assert len(estimates.tables) == 8
+        assert estimates.tables["PH3"]["REGION_TYPE"].unique().to_list() == ["STATE"]
 
 
 @pytest.mark.parametrize(
@@ -80,34 +81,34 @@ def test_puerto_rico(make_config, noisy, counts):
         ((("PH1_denom", "usa_*"), ("PH1_denom", "state_A-G"), ("PH7", "state_H,I")), set()),
     ],
 )
-def test_partial_releases(few, noisy, make_config, drop, missing):
+def test_partial_releases_leave_out_only_what_they_must(three_states, noisy, make_config, drop, missing):
     config = make_config(drop=drop)
-    frames = noisy(config, few[1], seed=4)
+    frames = noisy(config, three_states[1], seed=4)
     for method in METHODS:
-        made = estimate_frames(config, frames, method)
-        check(made)
-        assert set(made.diagnostics["left_out"]) == missing
-        assert set(made.tables) == {t.name for t in config.catalog.tables} - missing
-        assert all("no measurements of" in why for why in made.diagnostics["left_out"].values())
+        estimates = estimate_frames(config, frames, method)
+        check(estimates)
+        assert set(estimates.diagnostics["left_out"]) == missing
+        assert set(estimates.tables) == {t.name for t in config.catalog.tables} - missing
+        assert all("no measurements of" in reason for reason in estimates.diagnostics["left_out"].values())
 
 
-def test_averages_where_no_level_has_both(few, noisy, make_config):
-    config = make_config(drop=[("PH1_num", "usa_*"), *(("PH1_denom", level) for level in LATER)])
-    made = estimate_frames(config, noisy(config, few[1]), "joint")
-    assert made.diagnostics["left_out"] == {"PH1": "the release has no level with both PH1_num and PH1_denom"}
+def test_average_without_a_common_level_is_left_out(three_states, noisy, make_config):
+    config = make_config(drop=[("PH1_num", "usa_*"), *(("PH1_denom", level) for level in ALL_BUT_NATION_TOTAL)])
+    estimates = estimate_frames(config, noisy(config, three_states[1]), "joint")
+    assert estimates.diagnostics["left_out"] == {"PH1": "the release has no level with both PH1_num and PH1_denom"}
 
 
-LATER = ("usa_A-G", "usa_H,I", "state_*", "state_A-G", "state_H,I")
+ALL_BUT_NATION_TOTAL = ("usa_A-G", "usa_H,I", "state_*", "state_A-G", "state_H,I")
 
 
-def test_bad_measurements(few, noisy):
-    config, counts = few
+def test_bad_measurements_are_refused(three_states, noisy):
+    config, counts = three_states
     good = noisy(config, counts)
     with pytest.raises(PHSafeError, match="method: expected one of independent, joint, got guess"):
         estimate_frames(config, good, "guess")
     cases = {
-        "expected variances above zero, got 2": pl.col("VARIANCE") * (pl.int_range(pl.len()) > 1),
-        "expected variances above zero, got 6": pl.lit(float("nan")).alias("VARIANCE"),
+        "expected positive variances, but 2 are not": pl.col("VARIANCE") * (pl.int_range(pl.len()) > 1),
+        "expected positive variances, but 6 are not": pl.lit(float("nan")).alias("VARIANCE"),
         "expected one of Discrete Gaussian, Two-Sided": pl.lit("Cauchy").alias("NOISE_DISTRIBUTION"),
     }
     for message, change in cases.items():
@@ -115,7 +116,7 @@ def test_bad_measurements(few, noisy):
             estimate_frames(config, good | {"PH7": good["PH7"].with_columns(change)})
     with pytest.raises(PHSafeError, match="PH7: the release has no measurements of it"):
         estimate_frames(config, {name: frame for name, frame in good.items() if name != "PH7"})
-    with pytest.raises(PHSafeError, match=r"PH7 \(State, H-I\): 1 of 18 noisy counts are missing"):
+    with pytest.raises(PHSafeError, match=r"PH7 State × ethnicity \(H, I\): 1 of 18 noisy counts are missing"):
         estimate_frames(config, good | {"PH7": good["PH7"].head(-1)})
-    with pytest.raises(PHSafeError, match="stand more than once"):
+    with pytest.raises(PHSafeError, match="expected one noisy count per cell"):
         estimate_frames(config, good | {"PH7": pl.concat([good["PH7"], good["PH7"].head(1)])})

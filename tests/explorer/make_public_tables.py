@@ -1,7 +1,7 @@
-"""Make the two small public tables that the explorer ships with: `python tests/explorer/make_public_tables.py DATA`.
+"""Generate the explorer's two small public tables: `python tests/explorer/make_public_tables.py DATA`.
 
-DATA is a folder that `phsafe synth` made with a million households (`phsafe synth DATA --households 1000000`).
-Nothing here touches anybody's records: the microdata is made up, and the group sizes are published figures.
+DATA is a folder with a million synthetic households (`phsafe synth DATA --households 1000000`). No real records are
+used: the microdata is synthetic, and the group sizes are published figures.
 """
 
 import csv
@@ -11,14 +11,14 @@ from pathlib import Path
 
 import polars as pl
 
-from phsafe.conditions import Where
-from phsafe.schema import STATES
-from phsafe.spec import Tabulation
-from phsafe.tables import CENSUS_2020
+from phsafe.model.conditions import Where
+from phsafe.model.schema import STATES
+from phsafe.model.spec import Tabulation
+from phsafe.model.tables import CENSUS_2020
 
-HERE = Path("src/phsafe/explorer")
-PROFILES = Path("src/phsafe/synthesis/state_profiles.csv")
-MOST = 20
+TARGET = Path("src/phsafe/explorer")
+PROFILES = Path("src/phsafe/synthetic/state_profiles.csv")
+MAX_TAU = 20
 SHARES = dict(
     zip(
         "ABCDEFGHI",
@@ -33,40 +33,40 @@ def truncation(data: Path) -> dict[str, object]:
     units = pl.scan_parquet(data / "units/*.parquet")
     shares = {t.name: dropped(t, persons, units) for t in CENSUS_2020.tabulations if t.counts_persons}
     return {
-        "source": "one million made-up households of the 50 states and DC (phsafe synth, seed 0), "
-        "drawn to the shares of the American Community Survey 2024",
+        "source": "one million synthetic households of the 50 states and DC (phsafe synth, seed 0), "
+        "drawn to match shares of the American Community Survey 2024",
         "shares": shares,
     }
 
 
 def dropped(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> dict[str, float]:
-    """Threshold → the share, in percent, of the people of a universe who stand beyond it in their household."""
+    """Return the share of a universe's people, in percent, that each threshold drops."""
     people = restricted(persons, tabulation.persons)
-    homes = restricted(units.filter(RTYPE=2), tabulation.units)
-    sizes = people.join(homes.select("MAFID"), on="MAFID").group_by("MAFID").len().collect()["len"].cast(pl.Int64)
+    households = restricted(units.filter(RTYPE=2), tabulation.units)
+    sizes = people.join(households.select("MAFID"), on="MAFID").group_by("MAFID").len().collect()["len"].cast(pl.Int64)
     total = sizes.sum()
-    return {str(tau): round(100 * (sizes - tau).clip(0).sum() / total, 5) for tau in range(1, MOST + 1)}
+    return {str(tau): round(100 * (sizes - tau).clip(0).sum() / total, 5) for tau in range(1, MAX_TAU + 1)}
 
 
 def universes(data: Path) -> dict[str, dict[str, float]]:
-    """Table → its total line's people (and units) as shares of all people in households (and of all households)."""
+    """Return the people and units that each table's total line counts, as shares of all people and all households."""
     persons = pl.scan_parquet(data / "persons/*.parquet")
     units = pl.scan_parquet(data / "units/*.parquet").filter(RTYPE=2)
     measured = {t.name: size(t, persons, units) for t in CENSUS_2020.tabulations}
-    everybody, homes = measured["PH1_num"], measured["PH1_denom"]
+    all_people, all_households = measured["PH1_num"], measured["PH1_denom"]
     shares = {}
     for table in CENSUS_2020.tables:
         if table.average is None:
             shares[table.name] = {
-                "people": round(measured[table.tabulations[0].name] / everybody, 4),
+                "people": round(measured[table.tabulations[0].name] / all_people, 4),
                 "units": 1.0,
             }
         else:
             outputs = {o.name: CENSUS_2020.measured(o).name for o in (*table.derived, *table.tabulations)}
             people, per = outputs[table.average.numerator], outputs[table.average.denominator]
             shares[table.name] = {
-                "people": round(measured[people] / everybody, 4),
-                "units": round(measured[per] / homes, 4),
+                "people": round(measured[people] / all_people, 4),
+                "units": round(measured[per] / all_households, 4),
             }
     return shares
 
@@ -85,7 +85,7 @@ def restricted(frame: pl.LazyFrame, condition: Where) -> pl.LazyFrame:
 
 
 def groups() -> list[tuple[str, str, int, int]]:
-    """(region, iteration, households, people in them), to three significant digits."""
+    """Return (region, iteration, households, people in them), to three significant digits."""
     rows: list[tuple[str, str, float, float]] = []
     for profile in csv.DictReader(PROFILES.read_text(encoding="utf-8").splitlines()):
         households, size = float(profile["HOUSEHOLDS_ACS"]), float(profile["PERSONS_PER_HOUSEHOLD"])
@@ -107,8 +107,8 @@ def rounded(value: float) -> int:
 
 if __name__ == "__main__":
     table = {**truncation(Path(sys.argv[1])), "universes": universes(Path(sys.argv[1]))}
-    (HERE / "truncation.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    with (HERE / "groups.csv").open("w", encoding="utf-8", newline="") as file:
+    (TARGET / "truncation.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    with (TARGET / "groups.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("REGION_ID", "ITERATION_CODE", "HOUSEHOLDS", "PEOPLE"))
         writer.writerows(groups())

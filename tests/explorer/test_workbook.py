@@ -1,4 +1,4 @@
-"""`phsafe workbook`: LibreOffice's recalculation equals `phsafe budget`, before and after inputs change."""
+"""`phsafe workbook`: LibreOffice recalculates the numbers of `phsafe budget`, before and after inputs change."""
 
 import os
 import shutil
@@ -11,33 +11,33 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from phsafe.budgets import budget
 from phsafe.cli.workbook import workbook as command
-from phsafe.config import Config
+from phsafe.configs import line_sums
+from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.explorer import lines
 from phsafe.explorer.figures import Figures
-from phsafe.explorer.meaning import guesses
-from phsafe.explorer.targets import budget_for
+from phsafe.explorer.plain_language import guesses
+from phsafe.explorer.solve_targets import budget_for
 from phsafe.explorer.workbook import workbook
 from phsafe.explorer.workbook_levels import LETTERS, Levels
-from phsafe.levels import H_I, STATE, IterationLevel, Level
-from phsafe.spec import Catalog, Table
-from phsafe.tables import CENSUS_2020, PH2
+from phsafe.model.levels import H_I, STATE, IterationLevel, Level
+from phsafe.model.spec import Catalog, Table
+from phsafe.model.tables import CENSUS_2020, PH2
+from phsafe.privacy.budgets import budget
 
 US = Config.load("examples/us.json")
 CLOSE = 1e-9
 
 
 def recalculated(content: bytes, folder: Path, changes: dict[tuple[str, str], object] | None = None):
-    """The workbook after LibreOffice has computed every formula afresh; openpyxl drops all stored results first."""
+    """Return the workbook as recalculated by LibreOffice; openpyxl drops all stored results first."""
     soffice = shutil.which("soffice")
     assert soffice, "these tests need LibreOffice (apt-get install libreoffice-calc)"
     source = folder / "source.xlsx"
     source.write_bytes(content)
     book = openpyxl.load_workbook(source)
     for (sheet, cell), value in (changes or {}).items():
-        assert not book[sheet][cell].protection.locked, f"{sheet}!{cell} is no input"
+        assert not book[sheet][cell].protection.locked, f"{sheet}!{cell} is not an input cell"
         book[sheet][cell] = value
     book.save(source)
     (folder / "out").mkdir(exist_ok=True)
@@ -50,7 +50,7 @@ def recalculated(content: bytes, folder: Path, changes: dict[tuple[str, str], ob
 
 
 def check(book, config: Config) -> None:
-    """Every MOE, loss, variance and total of the workbook equals the program's."""
+    """Check that every MOE, loss, variance and total in the workbook equals that of `phsafe budget`."""
     figures = Figures(config)
     rows = Levels(figures).rows
     sheet = book["Budgets"]
@@ -73,10 +73,10 @@ def check(book, config: Config) -> None:
     loss = figures.loss
     assert values["Unbounded loss"] == pytest.approx(float(loss.unbounded), rel=CLOSE)
     assert values["Bounded loss"] == pytest.approx(float(loss.bounded), rel=CLOSE)
-    assert values["Stated budgets, added up"] == pytest.approx(float(config.total), rel=CLOSE)
+    assert values["Sum of stated budgets"] == pytest.approx(float(config.total), rel=CLOSE)
     assert values["ε at δ, unbounded"] == pytest.approx(loss.epsilon(), rel=CLOSE)
     assert values["ε at δ, bounded"] == pytest.approx(loss.epsilon_bounded(), rel=CLOSE)
-    assert values["Guesses right, unbounded"] == pytest.approx(guesses(config.privacy, loss.unbounded), rel=1e-6)
+    assert values["Attacker is right, unbounded"] == pytest.approx(guesses(config.privacy, loss.unbounded), rel=1e-6)
     check_tables(book, figures)
 
 
@@ -84,7 +84,7 @@ def check_tables(book, figures: Figures) -> None:
     parts = [
         (table.name, m.line.number, part)
         for table in figures.config.catalog.tables
-        for m in lines.made(figures.config, table)
+        for m in line_sums.line_sums(figures.config, table)
         for part in (m.count, m.per)
         if part is not None
     ]
@@ -100,12 +100,12 @@ def check_tables(book, figures: Figures) -> None:
     averages = [table for table in figures.config.catalog.tables if table.average is not None]
     for table, row in zip(averages, book["Group"].iter_rows(min_row=8, values_only=True), strict=True):
         for level, value in zip(figures.config.catalog.levels, row[1:], strict=True):
-            if level in lines.levels_of(figures.config, table):
+            if level in line_sums.table_levels(figures.config, table):
                 assert value == pytest.approx(figures.group(table, level.key, 1520, 648)["moe"], rel=1e-6)
 
 
 @pytest.mark.needs("soffice")
-def test_recalculation_equals_the_program_before_and_after_five_changes(tmp_path):
+def test_recalculation_equals_phsafe_budget_before_and_after_changes(tmp_path):
     content = workbook(Figures(US))
     check(recalculated(content, tmp_path), US)
     row = Levels(Figures(US)).rows
@@ -128,34 +128,34 @@ def test_recalculation_equals_the_program_before_and_after_five_changes(tmp_path
 
 
 @pytest.mark.needs("soffice")
-def test_the_papers_targets_typed_in_give_the_papers_budgets(tmp_path):
+def test_the_papers_targets_give_the_papers_budgets(tmp_path):
     rows = Levels(Figures(US)).rows.values()
     changes = {("Budgets", f"{LETTERS['given']}{row}"): "moe" for row in rows}
     check(recalculated(workbook(Figures(US)), tmp_path, changes), US)
 
 
 @pytest.mark.needs("soffice")
-def test_pure_dp_recalculates_too(tmp_path):
+def test_recalculation_under_pure_dp(tmp_path):
     pure = {("Parameters", "B4"): "puredp"}
     check(recalculated(workbook(Figures(US)), tmp_path, pure), replace(US, privacy="puredp"))
 
 
 @pytest.mark.needs("soffice")
-def test_puerto_rico_has_no_nation(tmp_path):
+def test_puerto_rico_has_no_nation_levels(tmp_path):
     check(
         recalculated(workbook(Figures(Config.load("examples/pr.json"))), tmp_path),
         Config.load("examples/pr.json"),
     )
 
 
-def test_stored_results_are_right_without_any_recalculation(tmp_path):
+def test_stored_results_are_right_without_recalculation(tmp_path):
     path = tmp_path / "book.xlsx"
     command(Path("examples/us.json"), path)
     book = openpyxl.load_workbook(path, data_only=True)
     sheet, rows = book["Budgets"], Levels(Figures(US)).rows
     for row in budget(US).rows:
-        where = rows[row.event.tabulation, row.event.level]
-        assert sheet[f"{LETTERS['moe']}{where}"].value == row.moe
+        position = rows[row.event.tabulation, row.event.level]
+        assert sheet[f"{LETTERS['moe']}{position}"].value == row.moe
     with pytest.raises(PHSafeError, match="doesn't exist yet"):
         command(Path("examples/us.json"), path)
 

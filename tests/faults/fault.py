@@ -1,4 +1,4 @@
-"""The list of faults. What must hold after each of them is the same for all: `Place.problems`."""
+"""The list of faults. The same must hold after each of them: `Workspace.problems`."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ import os
 import random
 from collections.abc import Callable
 
-from place import Ending, Place
+from place import Ending, Workspace
 
-Do = Callable[[Place, random.Random], list[Ending]]
-#: Name → what breaks one thing at a place, mends what a person would mend, and says how the commands ended.
-FAULTS: dict[str, Do] = {}
-
-
-class AbsentError(Exception):
-    """This machine can't have that fault."""
+Inject = Callable[[Workspace, random.Random], list[Ending]]
+#: Name → a function that injects the fault in a workspace, repairs what an operator would repair, and returns how the
+#: commands ended.
+FAULTS: dict[str, Inject] = {}
 
 
-def fault(name: str) -> Callable[[Do], Do]:
-    """Put a fault in the list."""
+class UnavailableError(Exception):
+    """The fault can't be injected on this machine."""
 
-    def keep(do: Do) -> Do:
-        FAULTS[name] = do
-        return do
 
-    return keep
+def fault(name: str) -> Callable[[Inject], Inject]:
+    """Add a fault to the list."""
+
+    def register(inject: Inject) -> Inject:
+        FAULTS[name] = inject
+        return inject
+
+    return register
 
 
 def needs_root() -> None:
-    """Leave a fault out where this is not root."""
+    """Skip a fault unless running as root."""
     if os.geteuid() != 0:
-        raise AbsentError("needs root")
+        raise UnavailableError("needs root")
 
 
-def refused(ending: Ending, *words: str) -> None:
-    """Demand a refusal that names what is wrong."""
+def refused(ending: Ending, *texts: str) -> None:
+    """Assert a refusal whose message contains one of the texts."""
     assert ending.code == 1, ending
-    assert any(word in ending.said for word in words), f"expected one of {words}, got {ending.said[-400:]}"
+    assert any(text in ending.output for text in texts), f"expected one of {texts}, got {ending.output[-400:]}"

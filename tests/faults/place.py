@@ -1,4 +1,4 @@
-"""A place to break things in: one folder with data, config and ledger, commands run in it, and what must hold after."""
+"""A workspace to inject faults in: data, config and ledger in one folder, commands run there, and checks afterwards."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from phsafe.errors import PHSafeError
-from phsafe.folder import Release
 from phsafe.privacy.ledger import Ledger
+from phsafe.releases.release_folder import Release
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What no message to a user may hold.
-NOISE = ("Traceback", "Exception ignored", "panicked", "internal fault", "terminate called")
+#: Texts that no message to a user may contain.
+FORBIDDEN = ("Traceback", "Exception ignored", "panicked", "internal error", "terminate called")
 #: A command that takes longer than this has hung.
 SECONDS = 300
 HUNG = -99
@@ -33,42 +33,42 @@ CAP = Decimal(1_000_000)
 
 
 class Ending(NamedTuple):
-    """How a command ended: its exit code (a signal's number below 0) and all that it said."""
+    """How a command ended: its exit code (negative for a signal) and its output."""
 
     code: int
-    said: str
+    output: str
 
 
 class Running:
-    """A command in a process of its own."""
+    """A command running in a separate process."""
 
     def __init__(self, process: BaseProcess, log: Path) -> None:
         self._process, self._log = process, log
 
     def signal(self, number: int) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the command still runs."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid or 0, number)
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the command still runs."""
         return self._process.is_alive()
 
     def end(self) -> Ending:
-        """Wait for the end."""
+        """Wait for the command to end."""
         self._process.join(SECONDS)
         if self._process.exitcode is None:
             self._process.kill()
-            return Ending(HUNG, f"it hung: {self._log.read_text(errors='replace')}")
+            return Ending(HUNG, f"the command hung: {self._log.read_text(errors='replace')}")
         return Ending(self._process.exitcode, self._log.read_text(errors="replace"))
 
 
-class Place:
+class Workspace:
     """Everything that one repetition needs."""
 
-    #: Seconds that a release takes here; the run measures it.
-    usual = 4.0
+    #: Seconds that a release takes on this machine; measured at the start of a run.
+    release_seconds = 4.0
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -84,118 +84,122 @@ class Place:
         self.config.write_text(json.dumps(_document()))
         self._logs = root / "logs"
         self._logs.mkdir()
-        self.book = Ledger.create(self.ledger, CAP)
+        self.ledger = Ledger.create(self.ledger_path, CAP)
 
     @property
-    def ledger(self) -> Path:
+    def ledger_path(self) -> Path:
         """The ledger's file."""
         return self.ledger_folder / "population.ledger"
 
     def forget_ledger(self) -> None:
-        """Take the ledger and its key away: the next release makes its own."""
+        """Delete the ledger and its key, so that the next release creates its own."""
         for file in self.ledger_folder.iterdir():
             file.unlink()
 
     def out(self, name: str = "out") -> Path:
-        """An output's name."""
+        """The path of an output."""
         return self.out_folder / name
 
     def release(self, name: str = "out", *more: object) -> list[str]:
-        """The words of a release."""
-        words = [
+        """The arguments of a release command."""
+        arguments = [
             "release",
             self.config,
             self.data,
             self.out(name),
             "--ledger",
-            self.ledger,
+            self.ledger_path,
             "--skip-validation",
         ]
-        return [*map(str, words), *map(str, more)]
+        return [*map(str, arguments), *map(str, more)]
 
-    def start(self, words: list[str], before: Callable[[], object] | None = None) -> Running:
-        """Start a command; `before` runs first, in its process."""
+    def start(self, arguments: list[str], before: Callable[[], object] | None = None) -> Running:
+        """Start a command in a separate process, where `before` runs first."""
         log = self._logs / f"{len(list(self._logs.iterdir()))}.log"
         log.touch()
-        process = _processes().Process(target=_command, args=(words, log, self.temp, before))
+        process = _processes().Process(target=_command, args=(arguments, log, self.temp, before))
         process.start()
         return Running(process, log)
 
-    def run(self, words: list[str], before: Callable[[], object] | None = None) -> Ending:
+    def run(self, arguments: list[str], before: Callable[[], object] | None = None) -> Ending:
         """Run a command to its end."""
-        return self.start(words, before).end()
+        return self.start(arguments, before).end()
 
-    def shell(self, prefix: list[str], words: list[str], **environment: str) -> subprocess.Popen[str]:
+    def shell(self, prefix: list[str], arguments: list[str], **environment: str) -> subprocess.Popen[str]:
         """Start the installed command under another program."""
         return subprocess.Popen(
-            [*prefix, sys.executable, "-m", "phsafe", *words],
+            [*prefix, sys.executable, "-m", "phsafe", *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=os.environ | {"TMPDIR": str(self.temp)} | environment,
         )  # fmt: skip
 
     def problems(self, endings: list[Ending]) -> list[str]:
-        """Everything that does not hold: now, and after the next run, which must work."""
+        """List all violated promises, now and after the next run, which must succeed."""
         found = [problem for ending in endings for problem in message_problems(ending)]
-        found += self._charged_and_whole()
+        found += self._charged_and_complete()
         name = "out" if not os.path.lexists(self.out()) else "next"
         after = self.run(self.release(name))
         if after.code:
-            found.append(f"the next run ended with {after.code}: {after.said.strip()[-300:]}")
-        found += self._charged_and_whole()
+            found.append(f"the next run ended with {after.code}: {after.output.strip()[-300:]}")
+        found += self._charged_and_complete()
         left = [path.name for path in (*self.temp.iterdir(), *self.ledger_folder.iterdir())]
         left += [path.name for path in self.out_folder.iterdir() if path.name.startswith(".")]
-        found += [f"{name} was left" for name in left if name not in (self.ledger.name, f"{self.ledger.name}.key")]
+        found += [
+            f"{name} was left behind"
+            for name in left
+            if name not in (self.ledger_path.name, f"{self.ledger_path.name}.key")
+        ]
         return found
 
-    def _charged_and_whole(self) -> Iterator[str]:
-        """Every output under its final name is whole, and every release was charged; the ledger is untouched."""
-        if not self.ledger.exists():
+    def _charged_and_complete(self) -> Iterator[str]:
+        """Check that outputs under final names are complete, releases were charged, and the ledger is intact."""
+        if not self.ledger_path.exists():
             return
-        book = Ledger(self.ledger)
-        yield from book.verify()
-        charged = {entry.release_id for entry in book.entries()}
+        ledger = Ledger(self.ledger_path)
+        yield from ledger.verify()
+        charged = {entry.release_id for entry in ledger.entries()}
         for path in self.out_folder.iterdir():
             if path.name.startswith(".") or (path / "NOT_PRIVATE").exists() or (path / "PUBLIC").exists():
                 continue
             try:
                 if Release.open(path).release_id not in charged:
-                    yield f"{path.name} was published and not charged"
+                    yield f"{path.name} was published but not charged"
             except PHSafeError as error:
-                yield f"{path.name} is half a release: {error}"
+                yield f"{path.name} is incomplete: {error}"
 
 
 def message_problems(ending: Ending) -> Iterator[str]:
-    """What is wrong with how a command ended and what it said."""
-    for noise in NOISE:
-        if noise in ending.said and ending.code != HUNG:
-            yield f"it said {noise}: {ending.said.strip()[-300:]}"
-    told = [line for line in ending.said.splitlines() if line.startswith("phsafe: ")]
-    if ending.code == 1 and not told:
-        yield f"it ended with 1 and no word about why: {ending.said.strip()[-300:]}"
-    if ending.code not in (0, 1) and ending.code >= 0:
-        yield f"it ended with {ending.code}: {ending.said.strip()[-300:]}"
+    """List the problems with a command's exit code and output."""
+    for text in FORBIDDEN:
+        if text in ending.output and ending.code != HUNG:
+            yield f"the output contains {text}: {ending.output.strip()[-300:]}"
+    reasons = [line for line in ending.output.splitlines() if line.startswith("phsafe: ")]
+    if ending.code > 0 and not reasons:
+        yield f"the command ended with {ending.code} and gave no reason: {ending.output.strip()[-300:]}"
+    if ending.code not in (0, 1, 3, 4, 130) and ending.code >= 0:
+        yield f"the command ended with {ending.code}: {ending.output.strip()[-300:]}"
     if ending.code == HUNG:
-        yield ending.said
+        yield ending.output
 
 
 def spilling() -> None:
-    """Have rows go through temporary files, though they are few."""
-    from phsafe.engines import duckdb
+    """Force rows through temporary files, even though there are few."""
+    from phsafe.engines import duckdb_engine
 
-    duckdb.BUCKET_ROWS = 100
+    duckdb_engine.BUCKET_ROWS = 100
 
 
 def sharing() -> None:
-    """The same, by several processes."""
-    from phsafe.engines import duckdb
+    """The same, with several workers."""
+    from phsafe.engines import duckdb_engine
 
     spilling()
-    duckdb.PARALLEL_ROWS = 0
+    duckdb_engine.PARALLEL_ROWS = 0
 
 
 @contextlib.contextmanager
 def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
-    """A disk of its own at a folder, for as long as the context lasts; for root only."""
+    """Mount a small disk at a folder for the duration of the context; needs root."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder], check=True)
     try:
         yield folder
@@ -207,7 +211,7 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
 
 
 def fill(folder: Path, leave: int) -> Path:
-    """Fill a disk up to some bytes."""
+    """Fill a disk, leaving `leave` bytes free."""
     file = folder / "ballast"
     with file.open("wb") as stream, contextlib.suppress(OSError):
         stream.write(bytes(max(0, shutil.disk_usage(folder).free - leave)))
@@ -215,7 +219,7 @@ def fill(folder: Path, leave: int) -> Path:
 
 
 def _document() -> dict[str, object]:
-    """The 2020 parameters for two states and two tabulations: a release in well under a second."""
+    """The 2020 parameters for two states and two tabulations, so that a release takes well under a second."""
     document = json.loads((ROOT / "examples" / "us.json").read_text())
     kept = {"PH1_denom", "PH3"}
     budgets = {
@@ -226,19 +230,23 @@ def _document() -> dict[str, object]:
 
 
 def _processes() -> multiprocessing.context.ForkServerContext:
-    """Processes that have loaded the program but started nothing."""
+    """A context for processes that have loaded the program but not started any threads."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["phsafe.cli.app", "phsafe.api", "opendp.prelude", "phsafe.engines.duckdb"])
+    context.set_forkserver_preload(
+        ["phsafe.cli.app", "phsafe.pipeline.calls", "opendp.measurements", "phsafe.engines.duckdb_engine"]
+    )
     return context
 
 
-def _command(words: list[str], log: Path, temp: Path, before: Callable[[], object] | None) -> None:
-    """The command in this process, with what it says in a file."""
+def _command(arguments: list[str], log: Path, temp: Path, before: Callable[[], object] | None) -> None:
+    """Run the command in this process, with its output in a file."""
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     faulthandler.dump_traceback_later(SECONDS - 10)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Until the command takes it, Python has nothing to add.
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # Until the command installs its handler, Ctrl-C ends the process silently.
     tempfile.tempdir = None
     os.environ["TMPDIR"] = str(temp)
     os.environ["COLUMNS"] = "200"
@@ -246,5 +254,5 @@ def _command(words: list[str], log: Path, temp: Path, before: Callable[[], objec
         before()
     from phsafe.cli import main
 
-    sys.argv = ["phsafe", *words]
+    sys.argv = ["phsafe", *arguments]
     main()

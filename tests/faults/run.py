@@ -1,7 +1,7 @@
-"""Break everything, many times: `python tests/faults/run.py [--repeat 10] [--only WORD] [--seed S] [--write FILE]`.
+"""Inject every fault many times: `python tests/faults/run.py [--repeat 10] [--only TEXT] [--seed S] [--write FILE]`.
 
-For each fault and repetition: nothing that was charged is lost, nothing is published uncharged, nothing stands half
-written under a final name, nothing confidential is left, the next run works, and what was said is a sentence.
+After each repetition: nothing that was charged is lost, nothing is published uncharged, nothing incomplete has a final
+name, nothing confidential is left behind, the next run works, and the message is a clear sentence.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import ledgers  # noqa: F401  (these four put their faults in the list)
+import ledgers  # noqa: F401  (these four register their faults)
 import room  # noqa: F401
 import stops  # noqa: F401
 import torn  # noqa: F401
-from fault import FAULTS, AbsentError
-from place import Place
+from fault import FAULTS, UnavailableError
+from place import Workspace
 
-#: After this many seconds no further repetition is begun.
-LONGEST = 3600
+#: After this many seconds, no further repetition starts.
+TIME_LIMIT = 3600
 MARKS = ("<!-- faults: begin -->", "<!-- faults: end -->")
 
 
 def main() -> int:
-    """Run all faults and print a table; 1 if anything did not hold."""
+    """Run all faults and print a table; return 1 if any promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=10, help="repetitions of each fault")
-    parser.add_argument("--only", default="", help="faults whose name holds this word")
+    parser.add_argument("--only", default="", help="only faults whose name contains this text")
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--write", type=Path, default=None, help="a Markdown file to put the table in")
+    parser.add_argument("--write", type=Path, default=None, help="a Markdown file to update with the table")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     start = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix="faults-"))
     try:
-        rows, bad = bench(root, arguments.repeat, arguments.only, seed, start + LONGEST)
+        rows, bad = bench(root, arguments.repeat, arguments.only, seed, start + TIME_LIMIT)
     finally:
         shutil.rmtree(root, ignore_errors=True)
     tried, faults_tried = sum(row[1] for row in rows), sum(row[1] > 0 for row in rows)
     summary = (
-        f"{faults_tried} faults, {tried} repetitions, {bad} that did not hold, "
+        f"{faults_tried} faults, {tried} repetitions, {bad} with broken promises, "
         f"in {(time.monotonic() - start) / 60:.0f} minutes (seed {seed})."
     )
-    lines = ["| fault | tried | how the commands ended | all held |", "|---|---:|---|---|"]
+    lines = ["| fault | repetitions | how the commands ended | all promises kept |", "|---|---:|---|---|"]
     lines += [f"| {name} | {tries} | {ended} | {held} |" for name, tries, ended, held in rows]
     table = "\n".join([*lines, "", summary])
     print(table)
@@ -61,55 +61,55 @@ def main() -> int:
 def bench(
     root: Path, repeat: int, only: str, seed: int, deadline: float
 ) -> tuple[list[tuple[str, int, str, str]], int]:
-    """Every fault: name, repetitions, how its commands ended, whether all held; and the number that did not."""
-    Place.usual = _usual(root)
+    """Run every fault; return table rows and the number of repetitions with broken promises."""
+    Workspace.release_seconds = _release_seconds(root)
     rows, bad = [], 0
-    for name, do in FAULTS.items():
+    for name, inject in FAULTS.items():
         if only not in name:
             continue
         ended: Counter[str] = Counter()
         tries = failures = 0
-        why = ""
+        skipped = ""
         for i in range(repeat):
             if time.monotonic() > deadline:
-                why = "no time left"
+                skipped = "no time left"
                 break
-            place = Place(root / f"{len(rows)}-{i}")
+            workspace = Workspace(root / f"{len(rows)}-{i}")
             try:
-                endings = do(place, random.Random(f"{seed} {name} {i}"))
-                problems = place.problems(endings)
-            except AbsentError as reason:
-                why = str(reason)
+                endings = inject(workspace, random.Random(f"{seed} {name} {i}"))
+                problems = workspace.problems(endings)
+            except UnavailableError as reason:
+                skipped = str(reason)
                 break
             except Exception as error:
                 endings, problems = [], [f"{type(error).__name__}: {error}"]
             tries += 1
-            ended.update(_word(ending.code) for ending in endings)
+            ended.update(_outcome(ending.code) for ending in endings)
             failures += bool(problems)
             for problem in problems:
                 print(f"{name}, repetition {i}: {problem}", file=sys.stderr, flush=True)
             if not problems:
-                shutil.rmtree(place.root, ignore_errors=True)
-        held = "not tried: " + why if not tries else "yes" if not failures else f"no: {failures}"
-        shown = ", ".join(f"{count} {word}" for word, count in sorted(ended.items()))
+                shutil.rmtree(workspace.root, ignore_errors=True)
+        held = "not run: " + skipped if not tries else "yes" if not failures else f"no: {failures}"
+        shown = ", ".join(f"{count} {outcome}" for outcome, count in sorted(ended.items()))
         rows.append((name, tries, shown, held))
-        bad += failures + (why == "no time left")
-        print(f"{name}: {tries} × {shown}; all held: {held}", file=sys.stderr, flush=True)
+        bad += failures + (skipped == "no time left")
+        print(f"{name}: {tries} × {shown}; all promises kept: {held}", file=sys.stderr, flush=True)
     return rows, bad
 
 
-def _usual(root: Path) -> float:
-    """How long a release takes here, when the processes have started."""
-    place = Place(root / "usual")
-    place.run(["--version"])
+def _release_seconds(root: Path) -> float:
+    """Measure how long a release takes on this machine, after a warm-up."""
+    workspace = Workspace(root / "warm-up")
+    workspace.run(["--version"])
     start = time.monotonic()
-    ending = place.run(place.release())
+    ending = workspace.run(workspace.release())
     assert ending.code == 0, ending
     return time.monotonic() - start
 
 
-def _word(code: int) -> str:
-    return "finished" if code == 0 else "killed" if code < 0 else "refused or stopped in words"
+def _outcome(code: int) -> str:
+    return "finished" if code == 0 else "killed" if code < 0 else "refused or stopped"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Throw damaged inputs at the commands: `python tests/fuzz/run.py --cases 10000 [--seed S] [--first N]`.
+"""Run the commands on damaged inputs: `python tests/fuzz/run.py --cases 10000 [--seed S] [--first N]`.
 
-Each case damages a config, a data folder or a release and runs one command on it. The command must end with 0 or 1,
-in words of ours, in time; leave nothing behind (beside its input, in the temporary folder, where it was started);
-and show neither a value planted in the data nor a key. Most cases use a config of one tabulation: what is refused is
-refused alike, and compiling the others is what takes time.
+Each case damages a config, a data folder or a release and runs one command on it. The command must end in time, with
+exit code 0 or 1 and a message of ours; leave nothing behind (next to its input, in the temporary folder, or in the
+current folder); and show neither a value planted in the data nor a household key. Most cases use a config with a single
+tabulation: refusals don't depend on the number of tabulations, and fewer compile faster.
 
-Cases run in a child, forked with everything imported and watched from outside: a crash or a hang is a fault too.
+Cases run in a child process, forked with everything imported and monitored by its parent: a crash or a hang is a
+failure too.
 """
 
 from __future__ import annotations
@@ -32,55 +33,55 @@ from pathlib import Path
 from damage import MARKER, ROW_GROUP, damage_bytes, damage_csv, damage_json, damage_parquet
 
 from phsafe.cli import main as phsafe
-from phsafe.engines import duckdb, partitions
+from phsafe.engines import duckdb_engine, partitions
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "tests" / "data" / "small"
 NAMES = ("persons", "units", "geo")
 #: A case that takes longer than this has hung.
 SECONDS = 120
-#: Cases that one child runs.
+#: The number of cases that one child process runs.
 BATCH = 250
-#: What commands import when they need it.
-PARTS = (
-    "releasing",
-    "exact_counts",
-    "validation.report_output",
-    "estimation.run",
-    "estimation.workbook",
-    "budgets",
+#: Modules that commands import lazily.
+LAZY_MODULES = (
+    "pipeline.publish",
+    "pipeline.exact_counts",
+    "pipeline.validation_output",
+    "estimation.estimate_release",
+    "estimation.tables_workbook",
+    "privacy.budgets",
     "cli.app",
 )
-#: A household key; not a part of a hash, which a release shows.
+#: A household key that isn't part of a hash; releases contain hashes.
 KEY = re.compile(r"(?<![0-9a-f])[1-8]\d{8}(?![0-9a-f])")
-#: Rows of a partition and of a bucket: as they are, or so few that the small data are cut into many.
-ROWS = ((duckdb.PARTITION_ROWS, duckdb.BUCKET_ROWS), (200, 500))
+#: Rows in a partition and in a bucket: the defaults, or so few that the small data are split into many.
+ROWS = ((duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS), (200, 500))
 
 
-def command(*words: object) -> tuple[int, str]:
-    """Run the command in this process: exit code and all it said."""
-    said = io.StringIO()
-    sys.argv = ["phsafe", *map(str, words)]
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+def command(*arguments: object) -> tuple[int, str]:
+    """Run the command in this process; return its exit code and output."""
+    output = io.StringIO()
+    sys.argv = ["phsafe", *map(str, arguments)]
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
             phsafe()
         except SystemExit as end:
-            return int(end.code or 0), said.getvalue()
-    return 0, said.getvalue()
+            return int(end.code or 0), output.getvalue()
+    return 0, output.getvalue()
 
 
 class Bench:
-    """The inputs to damage, and a room for one case at a time."""
+    """The inputs to damage, and a working folder for one case at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.room = folder, folder / "room"
+        self.folder, self.work = folder, folder / "work"
         self.parquet, self.released = folder / "parquet", folder / "released"
         self.elsewhere = [folder / "tmp", folder / "cwd"]
         self.full = ROOT / "examples" / "us.json"
         self.slim = sorted(folder.glob("*.json"))
 
     def prepare(self) -> None:
-        """Make the inputs: Parquet files, a config for each tabulation, and a release."""
+        """Create the inputs: Parquet files, a config for each tabulation, and a release."""
         import polars as pl
 
         self.parquet.mkdir()
@@ -96,131 +97,131 @@ class Bench:
             slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
             (self.folder / f"{one}.json").write_text(json.dumps(slim))
         ledger = self.folder / "ledger"
-        code, said = command("release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger)
-        assert code == 0, said
+        code, output = command("release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger)
+        assert code == 0, output
 
     def case(self, rng: random.Random) -> str:
-        """One damaged input and one command; what went wrong, or nothing."""
+        """Run one command on one damaged input; return the failure, or an empty string."""
         self._tidy()
-        self.room.mkdir()
+        self.work.mkdir()
         try:
-            duckdb.PARTITION_ROWS, duckdb.BUCKET_ROWS = rng.choice(ROWS)
-            partitions.PARTITION_ROWS = duckdb.PARTITION_ROWS
-            kind = rng.choice(["json", "csv", "bytes", "parquet", "release"])
-            words = getattr(self, kind if kind in ("json", "release") else "data")(rng, kind)
-            before = {path.name for path in self.room.iterdir()}
-            code, said = command(*words)
-            left = {path.name for path in self.room.iterdir()} - before - {"ledger", "ledger.key"}
-            left ^= {"out"} if code == 0 and self.room / "out" in words else set()
-            left |= {path.name for place in self.elsewhere for path in place.iterdir()}
-            where = f"{words[0]}, {kind}"
+            duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS = rng.choice(ROWS)
+            partitions.PARTITION_ROWS = duckdb_engine.PARTITION_ROWS
+            target = rng.choice(["json", "csv", "bytes", "parquet", "release"])
+            arguments = getattr(self, target if target in ("json", "release") else "data")(rng, target)
+            before = {path.name for path in self.work.iterdir()}
+            code, output = command(*arguments)
+            left = {path.name for path in self.work.iterdir()} - before - {"ledger", "ledger.key"}
+            left ^= {"out"} if code == 0 and self.work / "out" in arguments else set()
+            left |= {path.name for folder in self.elsewhere for path in folder.iterdir()}
+            where = f"{arguments[0]}, {target}"
             if code not in (0, 1):
                 return f"{where}: ended with {code}"
-            if "Traceback" in said or "internal fault" in said:
-                return f"{where}: {said.strip().splitlines()[-1]}"
-            if code and not said.strip():
-                return f"{where}: refused without a word"
-            if kind not in ("json", "release") and (MARKER in said or KEY.search(said)):
+            if "Traceback" in output or "internal error" in output:
+                return f"{where}: {output.strip().splitlines()[-1]}"
+            if code and not output.strip():
+                return f"{where}: refused without a reason"
+            if target not in ("json", "release") and (MARKER in output or KEY.search(output)):
                 return f"{where}: showed a value or a key of a record"
             return f"{where}: left {sorted(left)} behind" if left else ""
         finally:
             self._tidy()
 
     def _tidy(self) -> None:
-        for place in (self.room, *self.elsewhere):
-            shutil.rmtree(place, ignore_errors=True)
-        for place in self.elsewhere:
-            place.mkdir()
+        for folder in (self.work, *self.elsewhere):
+            shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.elsewhere:
+            folder.mkdir()
         os.chdir(self.elsewhere[-1])
 
     def config(self, rng: random.Random) -> Path:
-        """A good config: one tabulation, at times all of them."""
+        """A valid config with one tabulation, occasionally with all."""
         return self.full if rng.random() < 0.03 else rng.choice(self.slim)
 
     def json(self, rng: random.Random, _: str) -> list[object]:
-        """A damaged config."""
-        file = self.room / "config.json"
+        """Damage a config; return a command on it."""
+        file = self.work / "config.json"
         file.write_bytes(damage_json(rng, self.config(rng).read_bytes()))
         return rng.choice(
             [["budget", file], ["budget", file, "--json"], ["validate", file, SMALL],
-             ["tabulate", file, SMALL, self.room / "out"]]
+             ["tabulate", file, SMALL, self.work / "out"]]
         )  # fmt: skip
 
     def release(self, rng: random.Random, _: str) -> list[object]:
-        """A damaged release."""
-        copy = self.room / "release"
+        """Damage a release; return a command on it."""
+        copy = self.work / "release"
         shutil.copytree(self.released, copy)
         file = rng.choice(sorted(path for path in copy.rglob("*") if path.is_file()))
         damage = damage_json if file.suffix == ".json" else damage_bytes
         file.write_bytes(damage(rng, file.read_bytes()))
-        return rng.choice([["check", copy], ["estimate", copy, self.room / "out"]])
+        return rng.choice([["check", copy], ["estimate", copy, self.work / "out"]])
 
-    def data(self, rng: random.Random, kind: str) -> list[object]:
-        """A damaged data folder."""
-        data, name = self.room / "data", rng.choice(NAMES)
+    def data(self, rng: random.Random, target: str) -> list[object]:
+        """Damage a data folder; return a command on it."""
+        data, name = self.work / "data", rng.choice(NAMES)
         data.mkdir()
-        source, ending = (self.parquet, "parquet") if kind == "parquet" else (SMALL, "csv")
+        source, ending = (self.parquet, "parquet") if target == "parquet" else (SMALL, "csv")
         for one in NAMES:
             shutil.copy(source / f"{one}.{ending}", data)
         file = data / f"{name}.{ending}"
-        if kind == "parquet":
+        if target == "parquet":
             damage_parquet(rng, file)
-        elif kind == "bytes":
+        elif target == "bytes":
             file.write_bytes(damage_bytes(rng, file.read_bytes()))
         else:
             file.write_text(damage_csv(rng, file.read_text()), newline="")
-        config, out = self.config(rng), self.room / "out"
-        # The other two validate first, so most of what they meet, validate meets too.
+        config, out = self.config(rng), self.work / "out"
+        # `tabulate` and `release` validate first, so `validate` covers most of what they do.
         if rng.random() < 0.7:
             return ["validate", config, data, *rng.choice([[], ["--json"]])]
         return rng.choice(
             [
                 ["tabulate", config, data, out],
-                ["release", config, data, out, "--ledger", self.room / "ledger"],
+                ["release", config, data, out, "--ledger", self.work / "ledger"],
             ]
         )
 
 
 def fuzz(numbers: range, seed: int) -> Counter[str]:
-    """Run the cases; every kind of fault with how often it came."""
-    for heavy in ("duckdb", "opendp.prelude", *(f"phsafe.{part}" for part in PARTS)):
+    """Run the cases; return the failures with their frequencies."""
+    for heavy in ("duckdb", "opendp.measurements", *(f"phsafe.{part}" for part in LAZY_MODULES)):
         importlib.import_module(heavy)
-    faults: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        # In a child, because threads that DuckDB and Polars start do not survive a fork.
-        for line in _child(lambda _: Bench(place).prepare()):
-            sys.exit(f"the bench could not be made: {line}")
+        root = Path(folder)
+        # In a child process, because the threads of DuckDB and Polars don't survive a fork.
+        for line in _child(lambda _: Bench(root).prepare()):
+            sys.exit(f"the inputs could not be created: {line}")
         first = numbers.start
         while first < numbers.stop:
             batch = range(first, min(first + BATCH, numbers.stop))
-            for line in _child(lambda say, batch=batch: _cases(place, batch, seed, say)):
-                number, _, fault = line.partition(" ")
+            for line in _child(lambda send, batch=batch: _cases(root, batch, seed, send)):
+                number, _, failure = line.partition(" ")
                 first = int(number or first) + 1
-                if fault:
-                    faults[fault] += 1
-                    print(f"case {seed}:{first - 1}: {fault}", flush=True)
-            print(f"{first} cases, {time.monotonic() - start:.0f} s, {faults.total()} faults", flush=True)
-    return faults
+                if failure:
+                    failures[failure] += 1
+                    print(f"case {seed}:{first - 1}: {failure}", flush=True)
+            print(f"{first} cases, {time.monotonic() - start:.0f} s, {failures.total()} failures", flush=True)
+    return failures
 
 
-def _cases(folder: Path, batch: range, seed: int, say: Callable[[str], None]) -> None:
-    """What a child does: the cases one after the other, a line before each fault could hide its number."""
+def _cases(folder: Path, batch: range, seed: int, send: Callable[[str], None]) -> None:
+    """Run the cases in a child process and send one line for each: its number, and its failure if any."""
     os.environ["TMPDIR"] = str(folder / "tmp")
     tempfile.tempdir = None
-    # What was imported is looked at no more; collecting the rest now and then is cheaper.
+    # Exempt imported modules from garbage collection, and collect the rest only occasionally, to save time.
     gc.freeze()
     gc.disable()
     bench = Bench(folder)
     for number in batch:
         if number % 20 == 0:
             gc.collect()
-        say(f"{number} {bench.case(random.Random(f'{seed}:{number}'))}")
+        send(f"{number} {bench.case(random.Random(f'{seed}:{number}'))}")
 
 
 def _child(work: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
-    """The lines that a forked child says; an ending of its own as a line without a number."""
+    """Yield the lines sent by a forked child; a crash or hang becomes a line without a number."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -237,13 +238,13 @@ def _child(work: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
     with os.fdopen(reader, "rb", buffering=0) as lines:
         hung, rest = False, b""
         while not hung:
-            # Waited for twice: while both processes are paused, time passes too.
+            # Wait twice, because the timeout also elapses while both processes are suspended.
             hung = not any(select.select([lines], [], [], SECONDS / 2)[0] for _ in range(2))
             got = b"" if hung else lines.read(65536)
             if not got:
                 break
-            *whole, rest = (rest + got).split(b"\n")
-            yield from (line.decode() for line in whole)
+            *complete, rest = (rest + got).split(b"\n")
+            yield from (line.decode() for line in complete)
     if hung:
         os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -255,7 +256,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first case, to go on or look at one")
+    parser.add_argument("--first", type=int, default=0, help="the first case, to continue a run or repeat one case")
     arguments = parser.parse_args()
     first = arguments.first
     sys.exit(1 if fuzz(range(first, first + arguments.cases), arguments.seed) else 0)

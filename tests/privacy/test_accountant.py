@@ -1,4 +1,4 @@
-"""Totals, and ε against a second implementation and against brute force."""
+"""Totals are exact, and ε agrees with a second implementation and with brute force."""
 
 import math
 from decimal import Decimal
@@ -11,9 +11,9 @@ from dp_accounting import rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.privacy.accountant import Loss, epsilon, plan, round_up
+from phsafe.privacy.accountant import Loss, epsilon, float_above, plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -43,13 +43,13 @@ def test_totals_of_the_modes(us):
 
 
 def test_the_2020_noise_accounted_tightly(us):
-    """Claims C4 and C5 at the published noise: 2.57 and 1.29 times less than stated."""
+    """Claims C4 and C5 applied to the published noise: the losses are 2.57 and 1.29 times smaller than stated."""
     tight = plan(us).tight_total
     assert float(tight.unbounded) == pytest.approx(0.488, abs=0.0005)
     assert float(tight.bounded) == pytest.approx(1.954, abs=0.0005)
     for mode in ("tight", "tight-bounded"):
         account = plan(us.with_sensitivity(mode))
-        assert account.tight_total == account.total, "nothing is left to gain"
+        assert account.tight_total == account.total, "tight modes are already accounted tightly"
 
 
 def test_tight_accounting_under_pure_dp(us):
@@ -68,7 +68,7 @@ def test_epsilon_agrees_with_dp_accounting(rho, delta):
     other = rdp.RdpAccountant(orders=orders).compose(dp_accounting.ZCDpEvent(float(rho)))
     theirs = other.get_epsilon(float(delta))
     ours = epsilon(Fraction(rho), Decimal(delta))
-    # Theirs tries a list of orders, ours the best one: never above, and no lower than the grid's coarseness.
+    # dp_accounting tries a list of orders, we find the best one: ours is never above theirs, and close to it.
     assert theirs * (1 - 3e-4) <= ours <= theirs * (1 + 1e-9)
 
 
@@ -78,7 +78,7 @@ def test_epsilon_agrees_with_dp_accounting(rho, delta):
     st.floats(-6, 12),
 )
 @settings(max_examples=150, deadline=None)
-def test_no_other_order_gives_less(rho, places, exponent):
+def test_no_other_order_gives_a_smaller_epsilon(rho, places, exponent):
     delta = Decimal(1).scaleb(-places)
     alpha = 1 + 10**exponent
     other = alpha * float(rho) + (places * math.log(10) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)) / (
@@ -88,14 +88,14 @@ def test_no_other_order_gives_less(rho, places, exponent):
 
 
 def test_epsilon_is_not_below_the_exact_delta_of_a_gaussian():
-    """A continuous Gaussian with ρ = 1/2 has a known δ(ε); its zCDP conversion must be on the safe side of it."""
+    """A continuous Gaussian with ρ = 1/2 has a known δ(ε); the conversion from zCDP must not understate ε."""
     value = epsilon(Fraction(1, 2), Decimal("1e-6"))
     phi = dp_accounting.pld.privacy_loss_distribution.from_gaussian_mechanism(1.0)
     assert phi.get_delta_for_epsilon(value) <= 1e-6
     assert value < 0.5 + 2 * math.sqrt(0.5 * math.log(1e6)), "tighter than the simple conversion"
 
 
-def test_epsilon_edges():
+def test_epsilon_at_the_edges():
     assert epsilon(Fraction(0)) == 0.0
     assert epsilon(Fraction(1), Decimal("1e-10")) < epsilon(Fraction(1), Decimal("1e-20"))
     for delta in ("0", "1", "-1", "2"):
@@ -107,9 +107,9 @@ def test_pure_dp_epsilon_is_rounded_up():
     loss = Loss("puredp", Fraction(1, 10), Fraction(1, 5))
     assert Fraction(loss.epsilon()) >= Fraction(1, 10)
     assert Fraction(loss.epsilon_bounded()) >= Fraction(1, 5)
-    assert round_up(Fraction(1, 3)) == math.nextafter(1 / 3, 1)
+    assert float_above(Fraction(1, 3)) == math.nextafter(1 / 3, 1)
 
 
-def test_definitions_do_not_mix():
-    with pytest.raises(ValueError, match="one definition"):
+def test_losses_of_different_definitions_cannot_be_added():
+    with pytest.raises(ValueError, match="one privacy definition"):
         Loss("zcdp", Fraction(1), Fraction(1)) + Loss("puredp", Fraction(1), Fraction(1))

@@ -1,4 +1,4 @@
-"""Claim C12: the ledger can't be overspent, neither by parallel processes nor by crashes."""
+"""Claim C12: charges never exceed the cap of a ledger, even with parallel processes and crashes."""
 
 import random
 import signal
@@ -20,9 +20,9 @@ LOSS = Loss("zcdp", Fraction("1.257281"), Fraction("2.514562"))
 def test_a_charge_is_recorded_exactly(path):
     ledger = Ledger.create(path, Decimal("2.6"))
     details = {"sensitivity": "published", "skip_validation": True}
-    made = ledger.charge(LOSS, "r1", details, ledger.fingerprint([b"a", b"b"]))
+    returned = ledger.charge(LOSS, "r1", details, ledger.fingerprint([b"a", b"b"]))
     (entry,) = Ledger.open(path).entries()
-    assert entry == made
+    assert entry == returned
     assert (entry.number, entry.release_id, entry.loss, entry.details) == (1, "r1", LOSS, details)
     assert entry.fingerprint == ledger.fingerprint([b"ab"]) != ledger.fingerprint([b"other"])
     assert (ledger.spent, ledger.left, ledger.cap) == (LOSS.unbounded, Fraction("1.342719"), Fraction("2.6"))
@@ -30,7 +30,7 @@ def test_a_charge_is_recorded_exactly(path):
     assert ledger.verify() == []
 
 
-def test_the_cap_can_be_reached_exactly_and_not_passed(path, third):
+def test_the_cap_can_be_reached_exactly_but_not_exceeded(path, third):
     ledger = Ledger.create(path, Decimal(1))
     for i in range(3):
         ledger.charge(third, str(i), {})
@@ -41,7 +41,7 @@ def test_the_cap_can_be_reached_exactly_and_not_passed(path, third):
     assert ledger.verify() == []
 
 
-def test_what_is_refused(path, third):
+def test_refused_charges(path, third):
     ledger = Ledger.create(path, Decimal(1))
     with pytest.raises(LedgerError, match=r"needs 1\.257281 ρ, but 1 of 1 ρ is left") as refusal:
         ledger.check(LOSS)
@@ -49,21 +49,21 @@ def test_what_is_refused(path, third):
     for unbounded, bounded in ((-1, -2), (-1, 2), (1, -2)):
         with pytest.raises(LedgerError, match="never refunds"):
             ledger.charge(Loss("zcdp", Fraction(unbounded), Fraction(bounded)), "r", {})
-    with pytest.raises(LedgerError, match=r"counts zCDP; a pure DP release needs a ledger of its own"):
+    with pytest.raises(LedgerError, match=r"for zCDP; a pure DP release needs a ledger of its own"):
         ledger.charge(Loss("puredp", Fraction(1, 2), Fraction(1)), "r", {})
     ledger.charge(third, "r", {})
-    with pytest.raises(LedgerError, match="was charged before"):
+    with pytest.raises(LedgerError, match="has already been charged"):
         ledger.charge(third, "r", {})
     assert len(ledger.entries()) == 1
 
 
-def test_a_charge_of_nothing_is_an_entry_all_the_same(path):
+def test_a_charge_of_zero_is_recorded(path):
     ledger = Ledger.create(path, Decimal(1))
     ledger.charge(Loss("zcdp", Fraction(0), Fraction(0)), "r", {})
     assert [entry.release_id for entry in ledger.entries()] == ["r"]
 
 
-def test_who_charges_is_told_when_the_waiting_is_over_and_nothing_is_written(path, third):
+def test_the_caller_is_notified_once_the_ledger_is_locked_and_before_anything_is_written(path, third):
     ledger = Ledger.create(path, Decimal(1))
     seen = []
     ledger.charge(third, "r", {}, None, lambda: seen.append(ledger.entries()))
@@ -78,7 +78,7 @@ def test_who_charges_is_told_when_the_waiting_is_over_and_nothing_is_written(pat
 
 
 def test_releases_of_different_modes_add_up(path):
-    """Unbounded losses add up whatever the mode; the bounded loss is kept beside them."""
+    """Unbounded losses add up across modes, and the bounded losses are recorded with them."""
     ledger = Ledger.create(path, Decimal(2))
     ledger.charge(Loss("zcdp", Fraction(1), Fraction(4)), "tight", {"sensitivity": "tight"})
     ledger.charge(Loss("zcdp", Fraction(1, 2), Fraction(2)), "bounded", {"sensitivity": "tight-bounded"})
@@ -86,15 +86,15 @@ def test_releases_of_different_modes_add_up(path):
     assert (statement.spent, statement.spent_bounded, statement.left) == (Fraction(3, 2), 6, Fraction(1, 2))
 
 
-def test_pure_dp_has_its_own_ledger(path, third):
+def test_pure_dp_needs_its_own_ledger(path, third):
     ledger = Ledger.create(path, Decimal(1), "puredp")
-    with pytest.raises(LedgerError, match="counts pure DP"):
+    with pytest.raises(LedgerError, match="is for pure DP"):
         ledger.charge(third, "r", {})
     ledger.charge(Loss("puredp", Fraction(1), Fraction(2)), "r", {})
     assert ledger.left == 0
 
 
-def test_a_program_that_was_not_installed_has_no_version(monkeypatch):
+def test_the_version_is_unknown_if_the_package_is_not_installed(monkeypatch):
     def missing(name):
         raise ledger.PackageNotFoundError(name)
 
@@ -127,7 +127,7 @@ def start(path, name, cap, times):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_of_five_parallel_releases_with_room_for_two_two_succeed(path, exists):
+def test_of_five_parallel_releases_exactly_two_fit_under_the_cap(path, exists):
     if exists:
         Ledger.create(path, Decimal("2.6"))
     processes = [start(path, f"p{i}", "2.6", 1) for i in range(5)]
@@ -139,15 +139,15 @@ def test_of_five_parallel_releases_with_room_for_two_two_succeed(path, exists):
     assert (len(ledger.entries()), ledger.left, ledger.verify()) == (2, Fraction("0.085438"), [])
 
 
-def test_kill_9_never_loses_a_charge_or_breaks_the_ledger(path, third):
+def test_kill_9_never_loses_a_charge_or_damages_the_ledger(path, third):
     ledger = Ledger.create(path, Decimal(1000))
-    chance = random.Random(5)
+    rng = random.Random(5)
     confirmed: set[str] = set()
     for trial in range(12):
         process = start(path, f"t{trial}", 1000, 100_000)
         assert process.stdout is not None
         first = process.stdout.readline().strip()
-        time.sleep(chance.uniform(0, 0.04))
+        time.sleep(rng.uniform(0, 0.04))
         process.send_signal(signal.SIGKILL)
         rest, _ = process.communicate(timeout=60)
         confirmed.update({first, *rest.split("\n")[:-1]})
@@ -155,5 +155,5 @@ def test_kill_9_never_loses_a_charge_or_breaks_the_ledger(path, third):
     charged = {entry.release_id for entry in ledger.entries()}
     assert len(confirmed) > 12
     assert confirmed <= charged
-    assert len(charged) - len(confirmed) <= 12, "at most one unconfirmed charge for each kill, and it stays"
+    assert len(charged) - len(confirmed) <= 12, "at most one unconfirmed charge per kill, and it is kept"
     ledger.charge(third, "after", {})

@@ -1,4 +1,4 @@
-"""Tampering with a ledger is found, and does no harm."""
+"""Tampering with a ledger is detected and does no harm."""
 
 import random
 import sqlite3
@@ -20,7 +20,7 @@ def test_triggers_refuse_changes(filled):
 
 
 def recompute(database):
-    """What a careful forger without the key does: a fresh, consistent chain over whatever rows are there."""
+    """Do what a careful forger without the key can do: compute a consistent chain over the changed rows."""
     from phsafe.privacy.ledger_chain import _hash
 
     before = ""
@@ -51,7 +51,7 @@ TAMPERINGS = {
 
 
 def tamper(ledger, tampering, careful):
-    """Change a ledger behind its triggers, and put them back."""
+    """Change a ledger with its triggers removed, then restore the triggers."""
     from phsafe.privacy.ledger_chain import TRIGGERS
 
     database = sqlite3.connect(ledger.path)
@@ -68,7 +68,7 @@ def tamper(ledger, tampering, careful):
 
 @pytest.mark.parametrize("careful", [False, True])
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_tampering_is_found(filled, tampering, careful):
+def test_tampering_is_detected(filled, tampering, careful):
     tamper(filled, tampering, careful and tampering not in ("a hash", "the count"))
     assert filled.verify() != []
     with pytest.raises(LedgerError):
@@ -82,7 +82,7 @@ def test_tampering_is_found(filled, tampering, careful):
         ("the first row", "the first entry, with the cap, is missing"),
         ("a row", "entry 2 was changed or moved"),
         ("the cap", "the cap or the privacy definition was changed or moved"),
-        ("the head", "the head, which says how many entries there are, is missing"),
+        ("the head", "the head, which records the number of entries, is missing"),
     ],
 )
 def test_the_first_break_is_named(filled, tampering, words):
@@ -90,16 +90,16 @@ def test_the_first_break_is_named(filled, tampering, words):
     assert words in filled.verify()
 
 
-def test_a_number_that_no_json_has_is_not_charged(filled):
-    """Another reader of the ledger could not read it."""
+def test_details_that_json_cannot_represent_are_refused(filled):
+    """Other programs could not read such an entry."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         filled.charge(Loss("zcdp", Fraction(0), Fraction(0)), "r", {"x": float("nan")})
     assert len(filled.entries()) == 4
 
 
-def test_missing_triggers_and_open_modes_are_found(filled):
+def test_missing_triggers_and_loose_permissions_are_detected(filled):
     filled.path.chmod(0o644)
-    assert filled.verify() == ["the ledger can be read or changed by others than its owner"]
+    assert filled.verify() == ["the ledger can be read or changed by users other than its owner; set its mode to 600"]
     filled.path.chmod(0o600)
     database = sqlite3.connect(filled.path)
     database.execute("DROP TRIGGER no_update_of_entries")
@@ -108,24 +108,24 @@ def test_missing_triggers_and_open_modes_are_found(filled):
 
 
 HOSTILE = {
-    "an amount that fills the memory": '{"unbounded":"1e999999999","bounded":"1"',
+    "an amount that exhausts memory": '{"unbounded":"1e999999999","bounded":"1"',
     "an amount below 0": '{"unbounded":"-1","bounded":"1"',
-    "a number for an amount": '{"unbounded":1,"bounded":1',
-    "no number": '{"unbounded":"1/0","bounded":"nan"',
-    "digits without end": '{"unbounded":"' + "1" * 10**6 + '","bounded":"1"',
-    "orders to a terminal": '{"release_id":"\\u001b[2J","unbounded":"1","bounded":"1"',
-    "no details": '{"details":[],"unbounded":"1","bounded":"1"',
-    "depth": "[" * 100_000,
+    "an amount as a JSON number": '{"unbounded":1,"bounded":1',
+    "amounts that are not numbers": '{"unbounded":"1/0","bounded":"nan"',
+    "a million digits": '{"unbounded":"' + "1" * 10**6 + '","bounded":"1"',
+    "terminal control sequences": '{"release_id":"\\u001b[2J","unbounded":"1","bounded":"1"',
+    "details that are not an object": '{"details":[],"unbounded":"1","bounded":"1"',
+    "deep nesting": "[" * 100_000,
 }
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_content_is_damage_and_does_no_harm(filled, kind, third):
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_entries_count_as_damage_and_do_no_harm(filled, case, third):
     rest = ',"time":"","release_id":"","details":{},"fingerprint":null,"version":""}'
-    start = HOSTILE[kind]
+    start = HOSTILE[case]
     given = [part.partition('"')[0] for part in start.split('"')[1::2]]
     fields = [f for f in rest.strip(",}").split(",") if f.partition(":")[0].strip('"') not in given]
-    body = start if kind == "depth" else f"{start},{','.join(fields)}}}"
+    body = start if case == "deep nesting" else f"{start},{','.join(fields)}}}"
     database = sqlite3.connect(filled.path)
     database.execute("INSERT INTO entries VALUES (5, ?, 'x')", [body])
     database.commit()
@@ -137,31 +137,31 @@ def test_hostile_content_is_damage_and_does_no_harm(filled, kind, third):
         filled.charge(third, "r", {})
 
 
-def test_a_view_in_place_of_a_table_is_not_asked(filled, third):
+def test_a_view_in_place_of_a_table_is_not_queried(filled, third):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS number, i, i FROM n"
     database = sqlite3.connect(filled.path)
     database.executescript(f"ALTER TABLE entries RENAME TO old; CREATE VIEW entries AS {endless}")
     database.close()
     for call in (filled.read, lambda: filled.charge(third, "r", {})):
-        with pytest.raises(LedgerError, match="not a ledger's"):
+        with pytest.raises(LedgerError, match="not those of a ledger"):
             call()
-    assert "not a ledger's" in filled.verify()[0]
+    assert "not those of a ledger" in filled.verify()[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_torn_writes_are_found_or_do_no_harm(filled, seed, third):
-    """Cut off, zeroed or scrambled anywhere: the same entries as before, or a refusal in words."""
-    chance, content = random.Random(seed), filled.path.read_bytes()
+def test_torn_writes_are_detected_or_do_no_harm(filled, seed, third):
+    """Truncated, zeroed or scrambled anywhere: the entries are unchanged, or the ledger is refused with one message."""
+    rng, content = random.Random(seed), filled.path.read_bytes()
     before = filled.read()
     for _ in range(40):
-        place, torn = chance.randrange(len(content)), bytearray(content)
-        kind = chance.choice(["cut", "zeros", "noise"])
-        size = chance.choice([1, 512, 4096])
-        torn[place : None if kind == "cut" else place + size] = {
+        offset, torn = rng.randrange(len(content)), bytearray(content)
+        damage = rng.choice(["cut", "zeros", "noise"])
+        size = rng.choice([1, 512, 4096])
+        torn[offset : None if damage == "cut" else offset + size] = {
             "cut": b"",
-            "zeros": bytes(min(size, len(content) - place)),
-            "noise": chance.randbytes(min(size, len(content) - place)),
-        }[kind]
+            "zeros": bytes(min(size, len(content) - offset)),
+            "noise": rng.randbytes(min(size, len(content) - offset)),
+        }[damage]
         filled.path.write_bytes(torn)
         try:
             filled.check(third)
@@ -172,10 +172,10 @@ def test_torn_writes_are_found_or_do_no_harm(filled, seed, third):
     assert filled.verify() == []
 
 
-def test_an_older_copy_is_found_against_a_noted_head(filled, third):
+def test_an_older_copy_is_detected_by_a_noted_head(filled, third):
     old = filled.path.read_bytes()
     head = filled.charge(third, "latest", {}).hash
     assert filled.verify(head) == []
     filled.path.write_bytes(old)
-    assert filled.verify() == [], "an older copy is whole in itself"
+    assert filled.verify() == [], "an older copy is consistent in itself"
     assert "older copy" in filled.verify(head)[0]

@@ -1,4 +1,4 @@
-"""The files of a ledger: made once, whole, for the owner alone; whatever else stands under their names is refused."""
+"""The files of a ledger are created atomically, for their owner only; anything else under their names is refused."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from phsafe.privacy.ledger import Ledger, LedgerError
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
-def test_files_are_for_the_owner_only_whatever_the_umask(path, umask, third):
+def test_files_are_owner_only_whatever_the_umask(path, umask, third):
     before = os.umask(umask)
     try:
         Ledger.create(path, Decimal(3)).charge(third, "r", {})
@@ -45,13 +45,13 @@ def test_a_cap_must_be_above_zero(path, cap):
     assert not path.exists()
 
 
-def test_a_definition_must_be_known(path):
-    with pytest.raises(LedgerError, match="expected one of zcdp, puredp as privacy definition, got 'laplace'"):
+def test_an_unknown_privacy_definition_is_refused(path):
+    with pytest.raises(LedgerError, match="expected a privacy definition among zcdp, puredp, got 'laplace'"):
         Ledger.create(path, 1, "laplace")
     assert Ledger.create(path, 1, "puredp").definition == "puredp"
 
 
-def test_names_that_no_disk_takes(tmp_path):
+def test_impossible_paths_are_reported(tmp_path):
     for call in (Ledger.open, lambda p: Ledger.open_or_create(p, 1)):
         with pytest.raises(LedgerError, match="File name too long"):
             call(tmp_path / ("x" * 300))
@@ -59,14 +59,14 @@ def test_names_that_no_disk_takes(tmp_path):
         ledger_file.load_key(tmp_path / ("x" * 253))
     with pytest.raises(LedgerError, match="no folder"):
         Ledger.open_or_create(tmp_path / "nowhere" / "ledger", 1)
-    with pytest.raises(LedgerError, match="can't make the file"):
-        ledger_file.load_or_make_key(tmp_path / "nowhere" / "ledger")
+    with pytest.raises(LedgerError, match="can't create the file"):
+        ledger_file.load_or_create_key(tmp_path / "nowhere" / "ledger")
     assert ledger_file.unfinished(tmp_path / "nowhere" / "ledger") == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_goes_wrong_while_a_file_is_made_leaves_nothing_under_its_name(path):
-    """What was begun stays while the name is free, so that the key beside it is not taken for a lost ledger's."""
+def test_a_failed_creation_leaves_nothing_under_the_final_name(path):
+    """The temporary file stays while the name is free; otherwise its key would look like that of a lost ledger."""
 
     def full(_):
         raise OSError(28, "No space left on device")
@@ -74,57 +74,57 @@ def test_what_goes_wrong_while_a_file_is_made_leaves_nothing_under_its_name(path
     def refused(_):
         raise LedgerError("no")
 
-    with pytest.raises(LedgerError, match="can't make the file: No space left on device"):
-        ledger_file.publish(path, full)
+    with pytest.raises(LedgerError, match="can't create the file: No space left on device"):
+        ledger_file.create_atomically(path, full)
     with pytest.raises(LedgerError, match=r"^no$"):
-        ledger_file.publish(path, refused)
-    begun = ledger_file.unfinished(path)
-    assert sorted(path.parent.iterdir()) == sorted(begun)
-    assert len(begun) == 2
+        ledger_file.create_atomically(path, refused)
+    temporary = ledger_file.unfinished(path)
+    assert sorted(path.parent.iterdir()) == sorted(temporary)
+    assert len(temporary) == 2
     with pytest.raises(LedgerError, match="never replaced"):
-        ledger_file.publish(path, lambda _: path.write_text("somebody else's"))
-    # Now the name is taken, and nothing that was begun can get it.
+        ledger_file.create_atomically(path, lambda _: path.write_text("somebody else's"))
+    # The name is taken now, so the temporary files are useless and removed.
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert path.read_text() == "somebody else's"
 
 
-def test_who_comes_second_gets_what_is_there(path, monkeypatch):
-    """Another process makes the ledger, or its key, between the look and the making."""
-    create, publish = Ledger.create, ledger_file.publish
+def test_concurrent_creation_uses_the_file_that_was_created_first(path, monkeypatch):
+    """Another process creates the ledger, or its key, after we have checked for it."""
+    create, create_file = Ledger.create, ledger_file.create_atomically
 
     def late(path, cap, definition):
         create(path, Decimal(1))
         return create(path, cap, definition)
 
     monkeypatch.setattr(Ledger, "create", late)
-    found, made = Ledger.open_or_create(path, Decimal(100))
-    assert (found.cap, made) == (1, False)
+    found, created = Ledger.open_or_create(path, Decimal(100))
+    assert (found.cap, created) == (1, False)
     key = ledger_file.load_key(path)
     ledger_file.key_path(path).unlink()
 
-    def too_late(place, fill):
-        publish(place, lambda file: file.write_text(key.hex()))
-        publish(place, fill)
+    def too_late(file, fill):
+        create_file(file, lambda temporary: temporary.write_text(key.hex()))
+        create_file(file, fill)
 
-    monkeypatch.setattr(ledger_file, "publish", too_late)
-    assert ledger_file.load_or_make_key(path) == key
+    monkeypatch.setattr(ledger_file, "create_atomically", too_late)
+    assert ledger_file.load_or_create_key(path) == key
 
 
-def test_what_others_began_for_a_ledger_that_is_there_is_removed(filled):
-    begun = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
-    begun.write_text("half of a ledger")
+def test_temporary_files_for_an_existing_ledger_are_removed(filled):
+    temporary = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
+    temporary.write_text("half of a ledger")
     assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
-    assert not begun.exists()
+    assert not temporary.exists()
 
 
-def test_what_another_process_has_removed_first_is_no_fault(filled, monkeypatch):
+def test_a_temporary_file_removed_by_another_process_is_not_an_error(filled, monkeypatch):
     gone = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
     monkeypatch.setattr(ledger_file, "unfinished", lambda _: [gone])
     assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
 
 
-def test_what_a_power_cut_must_not_undo_is_flushed(path, monkeypatch):
-    """The key is on disk before it has its name, and each name before anybody relies on it; SQLite flushes the rest."""
+def test_everything_is_flushed_in_the_order_a_power_failure_requires(path, monkeypatch):
+    """The key's contents before its name, and each name before it is relied on; SQLite flushes the rest."""
     done, flush, link = [], os.fsync, os.link
 
     def flushed(descriptor):
@@ -138,9 +138,9 @@ def test_what_a_power_cut_must_not_undo_is_flushed(path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", flushed)
     monkeypatch.setattr(os, "link", named)
-    made = Ledger.create(path, Decimal(1))
+    created = Ledger.create(path, Decimal(1))
     assert done == ["64 bytes", f"{path.name}.key", "folder", path.name, "folder"]
-    with ledger_file.connection(made.path) as database:
+    with ledger_file.connection(created.path) as database:
         assert database.execute("PRAGMA synchronous").fetchone() == (3,), "EXTRA"
 
 
@@ -149,16 +149,16 @@ def test_functions_in_a_schema_are_not_trusted(filled):
         assert database.execute("PRAGMA trusted_schema").fetchone() == (0,)
 
 
-def test_nothing_stays_open(path, third):
+def test_no_file_stays_open(path, third):
     before = sorted(Path("/dev/fd").iterdir())
     Ledger.create(path, Decimal(1)).charge(third, "r", {})
     assert sorted(Path("/dev/fd").iterdir()) == before
 
 
-def test_odd_files_are_refused_in_one_sentence(tmp_path, third):
+def test_anything_but_a_ledger_is_refused_with_one_message(tmp_path, third):
     real = Ledger.create(tmp_path / "real", Decimal(1)).path
     (tmp_path / "link").symlink_to(real)
-    (tmp_path / "text").write_text("not a database, but long enough to be looked at " * 40)
+    (tmp_path / "text").write_text("not a database, but long enough to have a header " * 40)
     (tmp_path / "empty").touch()
     with sqlite3.connect(tmp_path / "sqlite") as other:
         other.execute("CREATE TABLE entries (x)")
@@ -168,7 +168,8 @@ def test_odd_files_are_refused_in_one_sentence(tmp_path, third):
     (tmp_path / "damaged").write_bytes(damaged)
     expected = {
         "link": "symbolic link", "text": "got another file", "empty": "got another file",
-        "sqlite": "got another file", "damaged": "damaged", "absent": "no ledger here", ".": "not a plain file",
+        "sqlite": "got another file", "damaged": "damaged", "absent": "no ledger at this path",
+        ".": "not a regular file",
     }  # fmt: skip
     for name, words in expected.items():
         for call in (Ledger.open, lambda p: Ledger(p).charge(third, "r", {})):
@@ -185,7 +186,7 @@ def test_odd_files_are_refused_in_one_sentence(tmp_path, third):
 def test_a_read_only_ledger_can_be_read_but_not_charged(filled, monkeypatch, third):
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anything, so chmod proves nothing
     assert len(filled.entries()) == 4
-    with pytest.raises(LedgerError, match="can't be written; nothing was charged"):
+    with pytest.raises(LedgerError, match="not writable; nothing was charged"):
         filled.charge(third, "r", {})
 
 
@@ -194,17 +195,17 @@ def test_a_locked_ledger_is_reported(filled, monkeypatch, third):
     holder = sqlite3.connect(filled.path, isolation_level=None)
     try:
         holder.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(LedgerError, match="another process holds the ledger"):
+        with pytest.raises(LedgerError, match="another process has locked the ledger"):
             filled.charge(third, "r", {})
         holder.execute("ROLLBACK")
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match="another process holds the ledger"):
-            filled.check(Loss("zcdp", Fraction(1, 100), Fraction(2, 100)))  # one writer looks at a time
+        with pytest.raises(LedgerError, match="another process has locked the ledger"):
+            filled.check(Loss("zcdp", Fraction(1, 100), Fraction(2, 100)))  # checking needs the write lock, too
     finally:
         holder.close()
 
 
-def test_the_key_is_needed_and_secret(filled, third):
+def test_the_key_must_exist_and_be_private(filled, third):
     key = ledger_file.key_path(filled.path)
     key.chmod(0o644)
     with pytest.raises(LedgerError, match="chmod 600"):
@@ -224,24 +225,24 @@ def test_the_key_is_needed_and_secret(filled, third):
     assert filled.verify() == []
 
 
-def test_a_ledger_that_was_lost_does_not_begin_again_by_itself(path):
-    """Its key is left. To begin again is a decision, not something that a release does on its own."""
+def test_a_lost_ledger_is_not_restarted_automatically(path):
+    """Its key still exists. Starting a new ledger is a decision; a release must not make it."""
     Ledger.create(path, Decimal(1))
     path.unlink()
-    with pytest.raises(LedgerError, match="moved or deleted; put it back"):
+    with pytest.raises(LedgerError, match="moved or deleted; restore it"):
         Ledger.open_or_create(path, Decimal(5))
     assert not path.exists()
     assert Ledger.create(path, Decimal(5)).cap == 5
 
 
-def test_a_ledger_that_could_not_be_made_is_made_by_the_next(path, monkeypatch):
-    """The disk was full, and the key was there already: that is no ledger that was lost."""
+def test_creation_can_be_retried_after_a_full_disk(path, monkeypatch):
+    """The key was already written when the disk was full: that doesn't count as a lost ledger."""
 
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(ledger_file, "_patiently", full)
+        patched.setattr(ledger_file, "_execute_with_retries", full)
         with pytest.raises(LedgerError, match="disk is full"):
             Ledger.open_or_create(path, Decimal(1))
     assert ledger_file.key_path(path).exists() and not path.exists()
@@ -250,18 +251,18 @@ def test_a_ledger_that_could_not_be_made_is_made_by_the_next(path, monkeypatch):
 
 
 KILLED_AT = [
-    "ledger_file.load_or_make_key",
+    "ledger_file.load_or_create_key",
     "ledger_chain.start",
     "os.link",
     "os.link+",
-    "ledger_file._sync_folder",
+    "ledger_file.flush",
 ]
 
 
-@pytest.mark.parametrize("place", KILLED_AT)
+@pytest.mark.parametrize("step", KILLED_AT)
 @pytest.mark.parametrize("times", [1, 2], ids=["first", "second"])
-def test_a_ledger_whose_making_was_killed_is_made_by_the_next(path, place, times, third):
-    """Killed before (or, with +, after) the first or second call of a step: of the key's making or the ledger's."""
+def test_creation_can_be_retried_after_a_kill(path, step, times, third):
+    """Killed before (or, with +, after) the first or second call of a step, while creating the key or the ledger."""
     code = f"""
 import os, signal, sys
 from decimal import Decimal
@@ -270,14 +271,14 @@ from phsafe.privacy.ledger import Ledger
 left = [{times}]
 def die(*args):
     left[0] -= 1
-    if {place.endswith("+")}:
-        really(*args)
+    if {step.endswith("+")}:
+        original(*args)
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-    if not {place.endswith("+")}:
-        return really(*args)
-really = {place.rstrip("+")}
-{place.rstrip("+")} = die
+    if not {step.endswith("+")}:
+        return original(*args)
+original = {step.rstrip("+")}
+{step.rstrip("+")} = die
 Ledger.create(sys.argv[1], Decimal(1))
 """
     run = subprocess.run([sys.executable, "-c", code, str(path)], check=False, capture_output=True, text=True)
@@ -285,11 +286,11 @@ Ledger.create(sys.argv[1], Decimal(1))
     ledger, _ = Ledger.open_or_create(path, Decimal(1))
     ledger.charge(third, "r", {})
     assert ledger.verify() == []
-    assert sorted(f.name for f in path.parent.iterdir()) == [path.name, f"{path.name}.key"], "nothing is left"
+    assert sorted(f.name for f in path.parent.iterdir()) == [path.name, f"{path.name}.key"], "nothing is left behind"
 
 
-def test_a_second_name_is_refused(filled, third):
-    """Under two names SQLite keeps two journals, and may lose what one of them holds."""
+def test_a_second_hard_link_is_refused(filled, third):
+    """Under two names SQLite keeps two journals and may lose the transactions in one of them."""
     os.link(filled.path, filled.path.with_name("copy"))
     with pytest.raises(LedgerError, match="hard link"):
         filled.charge(third, "r", {})
@@ -297,7 +298,7 @@ def test_a_second_name_is_refused(filled, third):
     assert filled.verify() == []
 
 
-def test_a_transaction_that_fails_leaves_nothing_and_lets_others_in(filled):
+def test_a_failed_transaction_is_rolled_back_and_releases_the_lock(filled):
     with ledger_file.connection(filled.path) as database, ledger_file.connection(filled.path) as other:
         with pytest.raises(KeyError), ledger_file.transaction(database, "IMMEDIATE"):
             database.execute("INSERT INTO entries VALUES (5, '', '')")
@@ -307,7 +308,7 @@ def test_a_transaction_that_fails_leaves_nothing_and_lets_others_in(filled):
             assert len(ledger_chain.rows(other)) == 5
 
 
-def test_a_transaction_that_is_over_is_not_rolled_back(filled):
+def test_a_finished_transaction_is_not_rolled_back(filled):
     with ledger_file.connection(filled.path) as database:
         with pytest.raises(KeyError), ledger_file.transaction(database, "DEFERRED"):
             database.execute("COMMIT")
@@ -315,8 +316,8 @@ def test_a_transaction_that_is_over_is_not_rolled_back(filled):
         assert not database.in_transaction
 
 
-def test_a_ledger_made_by_other_hands_with_the_right_key_is_still_read_with_care(filled, monkeypatch):
-    """More charged than the cap, and a format of the future."""
+def test_a_ledger_written_with_the_right_key_by_another_program_is_still_checked(filled, monkeypatch):
+    """Charges above the cap are reported, and an unknown format is refused."""
     key = ledger_file.load_key(filled.path)
     with ledger_file.connection(filled.path) as database, ledger_file.transaction(database, "IMMEDIATE"):
         last = ledger_chain.rows(database)[-1]
@@ -325,13 +326,13 @@ def test_a_ledger_made_by_other_hands_with_the_right_key_is_still_read_with_care
     assert filled.verify() == ["more was charged than the cap allows"]
     monkeypatch.setattr(ledger, "FORMAT", 2)
     later = Ledger.create(filled.path.with_name("later"), 1)
-    with pytest.raises(LedgerError, match="expected format 1; another version of PHSafe may know it"):
+    with pytest.raises(LedgerError, match="expected format 1, got another; a newer version of PHSafe may support it"):
         later.read()
 
 
 @pytest.mark.parametrize("lock", ["EXCLUSIVE", "IMMEDIATE"])
-def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third, lock):
-    """SQLite's own waiting would not hear a signal for half a minute. IMMEDIATE lets it be opened, and then waits."""
+def test_waiting_for_a_locked_ledger_can_be_interrupted(heard, filled, third, lock):
+    """SQLite's own wait ignores signals for half a minute. With an IMMEDIATE lock the ledger can be opened first."""
     holder = sqlite3.connect(filled.path, isolation_level=None)
     holder.execute(f"BEGIN {lock}")
     gave_up = threading.Event()
@@ -346,12 +347,12 @@ def test_waiting_for_a_ledger_can_be_stopped(heard, filled, third, lock):
     assert len(filled.entries()) == 4
 
 
-def test_a_charge_waits_for_those_who_read(filled, third):
-    """They keep it from its COMMIT, where SQLite itself waits: longer than a step of ours, or a second."""
+def test_a_charge_waits_for_readers(filled, third):
+    """Readers block the COMMIT, where SQLite itself waits: longer than one retry interval, and than a second."""
     reader = sqlite3.connect(filled.path, isolation_level=None, check_same_thread=False)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM entries").fetchall()
-    done = threading.Timer(10 * ledger_file._STEP_MS / 1000, reader.close)
+    done = threading.Timer(10 * ledger_file._RETRY_MS / 1000, reader.close)
     done.start()
     filled.charge(third, "r", {})
     done.join()
@@ -363,21 +364,21 @@ def test_a_charge_waits_for_those_who_read(filled, third):
     ["it's", 'a"b', "a b", "a?mode=ro#x", "%41", "a\nb", "a;b", "*", "é", "\udcff", "-l", "$(x)"],
     ids=ascii,
 )
-def test_odd_names(tmp_path, name, third):
+def test_unusual_file_names_work(tmp_path, name, third):
     ledger = Ledger.create(tmp_path / name, Decimal(1))
     ledger.charge(third, "r", {})
     assert ledger.verify() == []
     assert sorted(f.name for f in tmp_path.iterdir()) == sorted([name, f"{name}.key"])
 
 
-@pytest.mark.parametrize(("number", "is_told"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)])
-def test_a_folder_that_cannot_be_flushed_by_itself_is_no_fault(tmp_path, monkeypatch, number, is_told):
+@pytest.mark.parametrize(("number", "is_raised"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)])
+def test_a_file_system_that_cannot_flush_folders_is_not_an_error(tmp_path, monkeypatch, number, is_raised):
     def fail(_):
         raise OSError(number, "no")
 
     monkeypatch.setattr(ledger_file.os, "fsync", fail)
-    if is_told:
+    if is_raised:
         with pytest.raises(OSError, match="no"):
-            ledger_file._sync_folder(tmp_path)
+            ledger_file.flush(tmp_path)
     else:
-        ledger_file._sync_folder(tmp_path)
+        ledger_file.flush(tmp_path)

@@ -1,7 +1,6 @@
-"""The noise is the claimed noise, calibrated by OpenDP's own map, and only what is planned can be measured.
+"""The noise has the claimed distribution and calibration, and only planned measurements can be made.
 
-Statistical tests use a fixed number of draws and a threshold with a false-alarm rate of one in a million each;
-`FALSE_ALARM` is that rate.
+Each statistical test uses a fixed number of draws and has a false-alarm rate of one in a million, `FALSE_ALARM`.
 """
 
 import math
@@ -18,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
+from phsafe.configs.grid import level_rows
 from phsafe.errors import ConfigError
-from phsafe.grid import level_rows
 from phsafe.privacy import mechanism
 from phsafe.privacy.accountant import account_of, plan
 from phsafe.privacy.mechanism import MechanismError, expected_noise, make_noise, noise_of, open_session
-from phsafe.privacy.sensitivity import MODES, of
+from phsafe.privacy_math.sensitivity import MODES, of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 US = Config.load(EXAMPLES / "us.json")
@@ -47,28 +46,28 @@ def variants(config):
 # --- the claimed distribution -----------------------------------------------------------------------------------
 
 
-def pmf(kind, scale, x):
-    """Probabilities of the whole numbers x, by definition."""
+def pmf(definition, scale, x):
+    """The probabilities of the integers x, computed from the definition of the distribution."""
     x = np.asarray(x, dtype=float)
     far = np.arange(-math.ceil(40 * scale) - 40, math.ceil(40 * scale) + 41).astype(float)
 
     def weight(y):
-        return np.exp(-(y**2) / (2 * scale**2)) if kind == "zcdp" else np.exp(-np.abs(y) / scale)
+        return np.exp(-(y**2) / (2 * scale**2)) if definition == "zcdp" else np.exp(-np.abs(y) / scale)
 
     return weight(x) / weight(far).sum()
 
 
-def p_value(kind, scale, draws):
-    """Chi-square over 16 bins or fewer of about equal probability, together with the variance (Bonferroni)."""
+def p_value(definition, scale, draws):
+    """Chi-square test over at most 16 bins of similar probability, combined with a variance test (Bonferroni)."""
     reach = max(int(np.abs(draws).max()), math.ceil(20 * scale)) + 1
     x = np.arange(-reach, reach + 1)
-    p = pmf(kind, scale, x)
+    p = pmf(definition, scale, x)
     bins = np.minimum((np.cumsum(p) - p / 2) * 16, 15.999).astype(int)
     _, bins = np.unique(bins, return_inverse=True)
     expected = np.bincount(bins, weights=p) * len(draws)
     observed = np.bincount(bins[np.asarray(draws) + reach], minlength=len(expected))
     few = expected < 10
-    if few.any():  # tiny bins join the largest one
+    if few.any():  # merge tiny bins into the largest one
         largest = int(np.argmax(expected))
         for i in np.flatnonzero(few):
             expected[largest] += expected[i]
@@ -83,21 +82,21 @@ def p_value(kind, scale, draws):
 SCALES = [0.45, 0.8, 11.0, 121.58222272310974, 5_000.0]
 
 
-@pytest.mark.parametrize("kind", ["zcdp", "puredp"])
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
 @pytest.mark.parametrize("scale", SCALES)
-def test_draws_fit_the_claim_and_nothing_three_percent_off(kind, scale):
-    draws = np.array(make_noise(kind, DRAWS, scale)([0] * DRAWS))
-    assert p_value(kind, scale, draws) > FALSE_ALARM
+def test_draws_fit_the_claimed_scale_and_not_one_three_percent_off(definition, scale):
+    draws = np.array(make_noise(definition, DRAWS, scale)([0] * DRAWS))
+    assert p_value(definition, scale, draws) > FALSE_ALARM
     for off in (0.97, 1.03):
-        assert p_value(kind, scale * off, draws) < FALSE_ALARM
-    # Neighbouring draws are independent: their correlation is normal with variance 1/n.
+        assert p_value(definition, scale * off, draws) < FALSE_ALARM
+    # Successive draws are independent: their correlation is normal with variance 1/n.
     if draws.std() > 0:
         r = np.corrcoef(draws[1:], draws[:-1])[0, 1]
         assert 2 * stats.norm.sf(abs(r) * math.sqrt(DRAWS - 1)) > FALSE_ALARM
 
 
 def test_residuals_of_whole_runs_have_the_reported_variances():
-    """Claim C6, end to end: squared residuals over the reported σ² of ten runs, level by level."""
+    """Claim C6, end to end: squared residuals divided by the reported σ², over ten runs, level by level."""
     counts = {key: np.arange(len(v)) * 1000 for key, v in zeros(US).items()}
     squares = {key: [] for key in counts}
     for _ in range(10):
@@ -108,7 +107,7 @@ def test_residuals_of_whole_runs_have_the_reported_variances():
             squares[key].extend(residuals.astype(float) ** 2 / noise_of(US, m).variance)
     for key, values in squares.items():
         tail = stats.chi2.sf(sum(values), len(values)), stats.chi2.cdf(sum(values), len(values))
-        # σ is above 10 at every level, where the discrete Gaussian's squares are chi-square to many digits.
+        # σ is above 10 at every level, where the squares of a discrete Gaussian are chi-square to many digits.
         assert 2 * min(tail) > FALSE_ALARM, key
     everything = np.concatenate([np.array(v) for v in squares.values()])
     assert len(everything) > 100_000
@@ -130,11 +129,11 @@ def test_the_scale_is_the_smallest_that_the_map_accepts(config):
             return Fraction(make_noise(config.privacy, 3, scale).map(sensitivity))
 
         assert loss(noise.scale) <= budget < loss(math.nextafter(noise.scale, 0)) * (1 + Fraction(1, 2**52))
-        assert noise == expected_noise(config, m), "budgets show the noise that releases use"
+        assert noise == expected_noise(config, m), "budgets report the noise that releases use"
 
 
 @pytest.mark.parametrize("config", [c for c in variants(US) if c.privacy == "zcdp"])
-def test_variances_are_the_formulas(config):
+def test_variances_match_the_formulas(config):
     for m in config.measurements():
         tau, rho = config.tau.get(m.tabulation.name), Fraction(m.budget)
         k = {
@@ -163,7 +162,7 @@ def test_geometric_scale_and_variance():
     st.decimals("1e-10", "1e6", allow_nan=False, places=15),
 )
 @settings(max_examples=60, deadline=None)
-def test_our_arithmetic_and_the_map_agree_everywhere(config, tau, budget):
+def test_exact_arithmetic_agrees_with_the_privacy_map(config, tau, budget):
     config = replace(config, tau=dict.fromkeys(config.tau, tau))
     for m in (
         config.measurements()[0],
@@ -173,7 +172,7 @@ def test_our_arithmetic_and_the_map_agree_everywhere(config, tau, budget):
         assert noise_of(config, changed) == expected_noise(config, changed)
 
 
-def test_noise_that_would_not_fit_64_bits_is_refused_from_the_config_alone():
+def test_noise_that_would_not_fit_64_bits_is_refused_based_on_the_config():
     config = replace(PR, tau=dict.fromkeys(PR.tau, 99_999))
     tiny = config.measurements()[0]._replace(budget=Decimal("1e-28"))
     with pytest.raises(ConfigError, match="64-bit"):
@@ -183,7 +182,7 @@ def test_noise_that_would_not_fit_64_bits_is_refused_from_the_config_alone():
 
 
 def test_the_largest_scale_is_two_to_the_52():
-    """Pure DP for units: b = 2/ε, exact in floats where ε is a power of two."""
+    """Pure DP for units: b = 2/ε, which is exact in floats if ε is a power of two."""
     config = replace(PR, privacy="puredp")
     unit = next(m for m in config.measurements() if not m.tabulation.counts_persons)
     assert noise_of(config, unit._replace(budget=Decimal(2.0**-51))).scale == 2.0**52
@@ -192,7 +191,7 @@ def test_the_largest_scale_is_two_to_the_52():
 
 
 def test_large_counts_do_not_wrap_around():
-    """OpenDP adds in integers of any size and clamps: no count comes back with the other sign."""
+    """OpenDP adds in arbitrary precision and clamps the sum, so no count changes its sign."""
     top = 2**63 - 1
     draws = make_noise("zcdp", 2000, 1000.0)([top] * 1000 + [-top] * 1000)
     assert min(draws[:1000]) > top - 20_000
@@ -209,24 +208,24 @@ def test_the_total_is_the_configs_loss(config):
         session.measure(m)
     loss = plan(config).total
     assert session.total == pytest.approx(float(loss.unbounded), rel=1e-12)
-    assert account_of(config, session.made) == plan(config), "what happened is what was planned"
+    assert account_of(config, session.completed) == plan(config), "the measurements are those of the plan"
 
 
 def test_a_second_measurement_is_refused():
     session = open_session(PR, zeros(PR))
     m = PR.measurements()[0]
     assert len(session.measure(m)) == 2
-    with pytest.raises(MechanismError, match="measured already"):
+    with pytest.raises(MechanismError, match="already measured"):
         session.measure(m)
-    assert len(session.made) == 1
+    assert len(session.completed) == 1
 
 
-def test_a_measurement_that_costs_more_is_refused_and_leaves_the_planned_one():
+def test_a_measurement_over_budget_is_refused_and_the_planned_one_still_works():
     session = open_session(PR, zeros(PR))
     m = PR.measurements()[0]
-    dearer = m._replace(budget=m.budget * (1 + Decimal("1e-12")))
+    over_budget = m._replace(budget=m.budget * (1 + Decimal("1e-12")))
     with pytest.raises(MechanismError, match="cost more"):
-        session.measure(dearer)
+        session.measure(over_budget)
     session.measure(m)
 
 
@@ -237,10 +236,10 @@ def test_a_measurement_outside_the_plan_is_refused():
         session.measure(nation)
 
 
-def test_opendp_itself_has_no_room_beyond_the_plan(monkeypatch):
-    """Not only our look-up: the composition is full once every planned level has its slot."""
+def test_opendp_itself_refuses_measurements_beyond_the_plan(monkeypatch):
+    """Not only our own check: the composition is used up once every planned level has its slot."""
     dp, runs = mechanism.opendp(), []
-    make = dp.c.make_adaptive_composition
+    make = dp.combinators.make_adaptive_composition
 
     def spy(*arguments, **options):
         composition = make(*arguments, **options)
@@ -254,19 +253,19 @@ def test_opendp_itself_has_no_room_beyond_the_plan(monkeypatch):
 
         return Spy() if not runs and len(options["d_mids"]) > 1 else composition
 
-    monkeypatch.setattr(dp.c, "make_adaptive_composition", spy)
+    monkeypatch.setattr(dp.combinators, "make_adaptive_composition", spy)
     open_session(PR, zeros(PR))
     composition, run = runs[0]
     extra = mechanism._tabulation(
         (composition.input_domain, composition.input_metric), "zcdp", ("PH1_num", "state_*"), 2, 22.0
     ) >> make_noise("zcdp", 2, 1e9)
-    with pytest.raises(dp.OpenDPException, match="out of queries"):
+    with pytest.raises(dp.mod.OpenDPException, match="out of queries"):
         run(extra)
 
 
 def test_stability_of_a_tabulation():
     dp = mechanism.opendp()
-    space = (dp.user_domain("exact counts", lambda _: True), dp.user_distance("person records"))
+    space = (dp.domains.user_domain("exact counts", lambda _: True), dp.metrics.user_distance("person records"))
     step = mechanism._tabulation(space, "zcdp", ("a", "b"), 2, of(10, "tight").distance("zcdp"))
     assert Fraction(step.map(1)) ** 2 >= 200
     assert Fraction(step.map(2)) ** 2 >= 800
@@ -282,10 +281,10 @@ def test_stability_of_a_tabulation():
         lambda v: v.reshape(1, -1),
     ],
 )
-def test_counts_off_the_grid_are_refused(spoil):
+def test_counts_that_do_not_match_the_grid_are_refused(spoil):
     counts = zeros(PR)
     key = next(iter(counts))
-    refusal = r"PH1_num, state_\*: expected 2 whole numbers, one for each row of the grid"
+    refusal = r"PH1_num, state_\*: expected 2 integers, one for each row of the grid"
     with pytest.raises(MechanismError, match=refusal):
         open_session(PR, {**counts, key: spoil(counts[key])})
     del counts[key]
@@ -323,16 +322,16 @@ def test_a_full_us_run_draws_noise_for_every_row():
     assert sum(len(session.measure(m)) for m in US.measurements()) == 10_608
 
 
-def test_a_map_that_is_not_the_one_we_know_stops_everything():
+def test_an_unexpected_privacy_map_stops_the_run():
     with pytest.raises(MechanismError, match="does not accept the expected noise; nothing was measured"):
-        mechanism._smallest(1.0, lambda scale: False)
-    assert mechanism._smallest(1.0, lambda scale: scale >= 1.0) == 1.0
+        mechanism._smallest_scale(1.0, lambda scale: False)
+    assert mechanism._smallest_scale(1.0, lambda scale: scale >= 1.0) == 1.0
     up, down = math.nextafter(1.0, math.inf), math.nextafter(1.0, 0.0)
-    assert mechanism._smallest(1.0, lambda scale: scale >= up) == up
-    assert mechanism._smallest(1.0, lambda scale: scale >= down) == down
-    # Above 1 a step is 2^(−52), below it 2^(−53); more than 64 of them are too many.
+    assert mechanism._smallest_scale(1.0, lambda scale: scale >= up) == up
+    assert mechanism._smallest_scale(1.0, lambda scale: scale >= down) == down
+    # Above 1 a float step is 2^(−52), below 1 it is 2^(−53); the search gives up after 64 steps.
     far = 1 + 64 * 2.0**-52
-    assert mechanism._smallest(1.0, lambda scale: scale >= far) == far
+    assert mechanism._smallest_scale(1.0, lambda scale: scale >= far) == far
     with pytest.raises(MechanismError, match="nothing was measured"):
-        mechanism._smallest(1.0, lambda scale: scale > far)
-    assert mechanism._smallest(1.0, lambda scale: True) == 1 - 64 * 2.0**-53
+        mechanism._smallest_scale(1.0, lambda scale: scale > far)
+    assert mechanism._smallest_scale(1.0, lambda scale: True) == 1 - 64 * 2.0**-53

@@ -1,4 +1,4 @@
-"""Reads the claims of docs/privacy.md and what the docstrings say about them."""
+"""Read the claims in docs/privacy.md and the docstrings that cite them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Claim(NamedTuple):
 
 
 def documented() -> dict[str, Claim]:
-    """The claims by label, with the code and the tests that they list."""
+    """The claims by label, with the code and the tests they list."""
     text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
     parts = re.split(r"^### (C\d+(?:\.\d+)?)\. ", text, flags=re.MULTILINE)[1:]
     claims = {}
     for label, body in zip(parts[::2], parts[1::2], strict=True):
-        assert label not in claims, f"{label} stands twice"
+        assert label not in claims, f"{label} is documented twice"
         section = re.split(r"^##+ ", body, flags=re.MULTILINE)[0]
         claims[label] = Claim(label, _listed(section, "Relied on by"), _listed(section, "Tested by"))
     return claims
@@ -36,7 +36,7 @@ def _listed(section: str, title: str) -> frozenset[str]:
 
 
 def cited() -> dict[str, set[str]]:
-    """Dotted name of a module, class or function → the labels that its own docstring cites."""
+    """The dotted name of a module, class or function → the claims its docstring cites."""
     found: dict[str, set[str]] = {}
     for path in sorted((SOURCE / "phsafe").rglob("*.py")):
         module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
@@ -56,14 +56,14 @@ def _docstrings(node: ast.AST, name: str):
 
 
 def is_test(reference: str) -> bool:
-    """Whether a file::function of the tests is there."""
+    """Whether the test `file::function` exists."""
     path, _, function = reference.partition("::")
     file = ROOT / path
     return file.is_file() and f"\ndef {function}(" in file.read_text(encoding="utf-8")
 
 
 def imports(start: str) -> set[str]:
-    """The modules of phsafe that a package reaches by any import, lazy ones included."""
+    """The modules of phsafe that a package imports, directly or indirectly, including lazy imports."""
     seen: set[str] = set()
     todo = [start, *(f"{start}.{p.stem}" for p in (SOURCE / Path(*start.split("."))).glob("*.py"))]
     while todo:

@@ -1,4 +1,4 @@
-"""Lets the tests of this folder import its helper modules."""
+"""Let the tests in this folder import its helper modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Households with realistic codes, unit functions of both tempers, and neighbours."""
+"""Test populations: households with realistic codes, and realistic and hostile unit functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIRST_MAFID = 100_000_001
 
 
 class Person(NamedTuple):
-    """A base record: what the person table shows, and an answer that only unit functions see."""
+    """A base record: the columns of the person table, and an answer that only unit functions see."""
 
     mafid: int
     age: int
@@ -38,7 +38,7 @@ Members = tuple[Person, ...]
 
 
 def realistic_unit(mafid: int, members: Members) -> list[Unit]:
-    """The unit record that follows from its members: codes as the edits would set them."""
+    """The unit record that follows from the members, with codes as census editing would set them."""
     people = sorted(p for p in members if p.rtype == 3)
     if not people:
         return [VACANT]
@@ -57,14 +57,14 @@ def realistic_unit(mafid: int, members: Members) -> list[Unit]:
         if cplt in "34":
             hht2 = "03" if children else "04"
         else:
-            place = 0 if alone else 1 if children else 2 if relatives else 3
-            hht2 = f"{(5 if female else 9) + place:02d}"
+            offset = 0 if alone else 1 if children else 2 if relatives else 3
+            hht2 = f"{(5 if female else 9) + offset:02d}"
     ten = str(1 + head.answer % 4)
     return [Unit(2, head.hispanic, head.race, ten, hht, hht2, cplt)]
 
 
 def hostile_unit(mafid: int, members: Members) -> list[Unit]:
-    """Any function of the members: no unit, two, group quarters, or any codes at all, by a hash of all members."""
+    """An arbitrary function of the members, by a hash: no unit, two units, group quarters, or any codes at all."""
     digest = hashlib.sha256(repr((mafid, sorted(members))).encode()).digest()
     if digest[0] < 10:
         return []
@@ -81,7 +81,7 @@ def hostile_unit(mafid: int, members: Members) -> list[Unit]:
 
 
 def frames(people: list[Person], homes: dict[int, tuple[str, str]], unit_of, rng=None) -> dict[str, pa.Table]:
-    """The three tables. `homes` gives each MAFID's state and tract; `rng` shuffles the rows."""
+    """The three input tables. `homes` maps each MAFID to its state and tract; `rng` shuffles the rows."""
     by_home: dict[int, list[Person]] = {mafid: [] for mafid in homes}
     for person in people:
         by_home.setdefault(person.mafid, []).append(person)

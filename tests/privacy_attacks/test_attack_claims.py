@@ -1,4 +1,4 @@
-"""Claims against code: each has its place in both, and the small ones are attacked here."""
+"""Every claim is linked to code and tests, and the simpler claims are attacked here."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from engine import count
 from population import FIRST_MAFID, Person, frames, hostile_unit, realistic_unit
 from test_attack_neighbours import HOMES, config_of
 
-from phsafe.conditions import where
-from phsafe.config import Config
-from phsafe.grid import level_rows
-from phsafe.privacy import mechanism, sensitivity
-from phsafe.privacy.accountant import Loss, epsilon, round_up
+from phsafe.configs.config import Config
+from phsafe.configs.grid import level_rows
+from phsafe.model.conditions import where
+from phsafe.model.spec import Tabulation
+from phsafe.privacy import mechanism
+from phsafe.privacy.accountant import Loss, epsilon, float_above
 from phsafe.privacy.ledger import Ledger, LedgerError
-from phsafe.spec import Tabulation
+from phsafe.privacy_math import sensitivity
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTED = claims.documented()
 CITED = claims.cited()
-#: Modules in which a function that makes or bounds privacy must name its claim, itself or through its module.
+#: Modules on which the privacy guarantee depends: each must cite a claim, in its own docstring or in a function's.
 GUARDED = (
-    "phsafe.privacy.sensitivity",
+    "phsafe.privacy_math.sensitivity",
     "phsafe.privacy.mechanism",
     "phsafe.privacy.accountant",
     "phsafe.privacy.ledger",
@@ -37,42 +38,42 @@ GUARDED = (
     "phsafe.counting.households",
     "phsafe.counting.kernel",
     "phsafe.counting.vectorize",
-    "phsafe.conditions",
-    "phsafe.levels",
-    "phsafe.grid",
-    "phsafe.releasing",
+    "phsafe.model.conditions",
+    "phsafe.model.levels",
+    "phsafe.configs.grid",
+    "phsafe.pipeline.publish",
 )
 
 
-def test_the_claims_are_all_there():
+def test_all_claims_are_documented():
     assert [c for c in DOCUMENTED if "." not in c] == [f"C{i}" for i in range(1, 13)]
     assert [c for c in DOCUMENTED if "." in c] == ["C1.1", "C1.2", "C1.3", "C1.4"]
 
 
 @pytest.mark.parametrize("claim", DOCUMENTED.values(), ids=list(DOCUMENTED))
-def test_every_claim_has_code_that_names_it_and_a_test(claim):
+def test_every_claim_has_code_that_cites_it_and_a_test(claim):
     assert claim.code and claim.tests
     for name in claim.code:
-        assert claim.label in CITED.get(name, ()), f"{name} does not name {claim.label} in its docstring"
+        assert claim.label in CITED.get(name, ()), f"{name} does not cite {claim.label} in its docstring"
     for reference in claim.tests:
-        assert claims.is_test(reference), f"{reference} is not there"
+        assert claims.is_test(reference), f"{reference} does not exist"
 
 
-def test_every_citation_is_a_claim_that_lists_it():
+def test_every_citation_is_listed_with_its_claim():
     for name, labels in CITED.items():
         for label in labels:
-            assert label in DOCUMENTED, f"{name} names {label}, which is not in docs/privacy.md"
+            assert label in DOCUMENTED, f"{name} cites {label}, which is not in docs/privacy.md"
             assert name in DOCUMENTED[label].code, f"docs/privacy.md, {label}: {name} relies on it, but is not listed"
 
 
 @pytest.mark.parametrize("module", GUARDED)
-def test_every_guarded_module_names_a_claim(module):
+def test_every_guarded_module_cites_a_claim(module):
     assert any(name == module or name.startswith(f"{module}.") for name in CITED)
     assert importlib.import_module(module)
 
 
 def test_the_grid_is_the_same_for_any_data():
-    """C1.4: no people, one, or many: the same vectors of the same length."""
+    """C1.4: with no people or with some, the same vectors of the same lengths."""
     config = config_of(2)
     some = [Person(FIRST_MAFID, 30, 2, "63", "20")]
     for people in ([], 5 * some):
@@ -85,8 +86,8 @@ def test_the_grid_is_the_same_for_any_data():
 
 
 @pytest.mark.parametrize("codes", [lambda row: True, 1.5, [1.5], [None], [("a",)], object()])
-def test_conditions_that_look_further_are_refused(codes):
-    """C2: no functions, expressions or fractions; no MAFID; no column of another table."""
+def test_conditions_beyond_a_single_row_are_refused(codes):
+    """C2: no functions, expressions or floats; no MAFID; no columns of another table."""
     with pytest.raises(TypeError, match="QAGE: expected"):
         where(QAGE=codes)
     for cells, persons, units in (
@@ -97,12 +98,12 @@ def test_conditions_that_look_further_are_refused(codes):
         ({1: where()}, where(RTYPE=3), where(QAGE=1)),
         ({1: where(QAGE=1)}, None, where()),
     ):
-        with pytest.raises(ValueError, match="expected columns of"):
+        with pytest.raises(ValueError, match="expected columns among"):
             Tabulation("X", cells=cells, persons=persons, units=units)
 
 
 def test_a_row_counts_once_even_under_an_overlapping_spec():
-    """C3: overlapping cells are refused; forced past the check, they still don't count a row twice."""
+    """C3: overlapping cells are refused, and even if the check is bypassed, no row counts twice."""
     overlapping = {1: where(QAGE=range(0, 50)), 2: where(QAGE=range(20, 116))}
     with pytest.raises(ValueError, match="overlap"):
         Tabulation("X", cells=overlapping, persons=where(RTYPE=3))
@@ -119,7 +120,7 @@ def test_a_row_counts_once_even_under_an_overlapping_spec():
 
 
 def test_noise_is_never_below_its_calibration():
-    """C6 and C10: σ² ≥ k/ρ and b ≥ Δ₁/ε as exact rationals, at the 2020 budgets and at awkward ones."""
+    """C6 and C10: σ² ≥ k/ρ and b ≥ Δ₁/ε in exact rationals, for the 2020 budgets and for less convenient ones."""
     document = Config.load(ROOT / "examples" / "us.json").to_production()
     for mode, definition in product(sensitivity.MODES, ("zcdp", "puredp")):
         config = Config.load(document | {"sensitivity": mode, "privacy_defn": definition})
@@ -134,13 +135,13 @@ def test_noise_is_never_below_its_calibration():
                 else:
                     assert Fraction(noise.scale) >= delta.l1 / stated
         if definition == "zcdp":
-            break_even = {"published": (242, 2), "tight": (100, 1), "tight-bounded": (200, 2)}[mode]
+            expected = {"published": (242, 2), "tight": (100, 1), "tight-bounded": (200, 2)}[mode]
             found = tuple(sensitivity.of(tau, mode).variance_times_rho for tau in (10, None))
-            assert found == break_even
+            assert found == expected
 
 
-def test_noise_is_not_above_its_calibration_where_a_float_can_meet_it():
-    """Pure DP at Δ₁ = 4 and ε = 1/2: the scale is 8, planned and as used. zCDP at Δ₂ = 6 and ρ = 1/2: σ is 6."""
+def test_noise_is_exactly_calibrated_if_a_float_can_represent_the_scale():
+    """Pure DP with Δ₁ = 4 and ε = 1/2: the planned and the used scale are 8. zCDP with Δ₂ = 6 and ρ = 1/2: σ is 6."""
     document = Config.load(ROOT / "examples" / "us.json").to_production()
     tau = dict.fromkeys(document["tau"], 2)
     config = Config.load(document | {"tau": tau, "privacy_defn": "puredp", "sensitivity": "tight"})
@@ -153,11 +154,11 @@ def test_noise_is_not_above_its_calibration_where_a_float_can_meet_it():
 @pytest.mark.parametrize("mode", sensitivity.MODES)
 @pytest.mark.parametrize("tau", [None, *range(1, 13)])
 def test_losses_follow_from_distances_and_noise(tau, mode):
-    """C9 and C10: with the largest true distances (C4, C5) and σ² = k/ρ, no loss is above the stated one."""
-    most, rho = tau or 1, Fraction(3, 7)
+    """C9 and C10: with the largest true distances (C4, C5) and σ² = k/ρ, no loss exceeds the stated one."""
+    k, rho = tau or 1, Fraction(3, 7)
     delta = sensitivity.of(tau, mode)
     variance = delta.variance_times_rho / rho
-    true = Fraction(2 * most**2) / (2 * variance), Fraction(8 * most**2) / (2 * variance)
+    true = Fraction(2 * k**2) / (2 * variance), Fraction(8 * k**2) / (2 * variance)
     stated = delta.loss("zcdp", rho)
     assert true[0] <= stated[0] and true[1] <= stated[1]
     assert stated == {"published": (rho, 2 * rho), "tight": (rho, 4 * rho), "tight-bounded": (rho / 2, 2 * rho)}[mode]
@@ -166,32 +167,32 @@ def test_losses_follow_from_distances_and_noise(tau, mode):
     scale = delta.l1 / rho
     pure = delta.loss("puredp", rho)
     assert pure == (rho, 2 * rho)
-    assert 2 * most / scale <= pure[0] and 4 * most / scale <= pure[1]
+    assert 2 * k / scale <= pure[0] and 4 * k / scale <= pure[1]
     published = sensitivity.of(tau, "published")
     if mode == "tight-bounded":
         assert delta.variance_times_rho <= published.variance_times_rho
 
 
-def test_what_is_shown_of_a_loss_is_never_below_it():
-    """Rounded up where it is rounded, exact where it can be, for either definition and either kind of neighbours."""
+def test_displayed_losses_are_never_understated():
+    """Exact if possible, otherwise rounded up, for both privacy definitions and both types of neighbours."""
     zcdp, pure = (Loss(definition, Fraction(1, 2), Fraction(2)) for definition in ("zcdp", "puredp"))
     assert (pure.epsilon(), pure.epsilon_bounded()) == (0.5, 2.0)
     assert zcdp.epsilon() == epsilon(Fraction(1, 2)) < zcdp.epsilon_bounded() == epsilon(Fraction(2))
-    assert round_up(Fraction(1)) == 1.0 and Fraction(round_up(Fraction(1, 3))) > Fraction(1, 3)
+    assert float_above(Fraction(1)) == 1.0 and Fraction(float_above(Fraction(1, 3))) > Fraction(1, 3)
     assert epsilon(Fraction(0)) == 0.0
 
 
 @pytest.mark.parametrize("package", ["phsafe.estimation", "phsafe.explorer"])
 def test_postprocessing_cannot_see_the_data(package):
-    """C11: no chain of imports, lazy ones included, leads from postprocessing to what reads or counts data."""
+    """C11: postprocessing imports no module that reads or counts data, neither indirectly nor lazily."""
     reached = claims.imports(package)
     assert package in reached and len(reached) > 5
-    hidden = ("phsafe.readers", "phsafe.engines", "phsafe.counting", "phsafe.scan")
+    hidden = ("phsafe.readers", "phsafe.engines", "phsafe.counting", "phsafe.pipeline.scan")
     assert not {name for name in reached if name.startswith(hidden)}
 
 
-def test_a_ledger_never_passes_its_cap(tmp_path):
-    """C12: whatever is asked for, in any mode; what was charged is exact and never above the cap."""
+def test_a_ledger_never_exceeds_its_cap(tmp_path):
+    """C12: for random requests, the total charged is exact and never above the cap."""
     rng = np.random.default_rng(5)
     ledger = Ledger.create(tmp_path / "l.ledger", Decimal("1.257281"))
     granted = Fraction(0)
@@ -208,8 +209,8 @@ def test_a_ledger_never_passes_its_cap(tmp_path):
     assert statement.spent < statement.spent_bounded <= 4 * ledger.cap
 
 
-def test_a_release_cannot_be_asked_to_skip_truncation():
-    """Noise for τ and counts without τ must never meet: neither the call nor the command has such an option."""
+def test_a_release_has_no_option_to_skip_truncation():
+    """Noise calibrated to τ must never be added to untruncated counts, so neither call nor command allows it."""
     import phsafe
     from phsafe.cli.release import release
 
@@ -217,8 +218,8 @@ def test_a_release_cannot_be_asked_to_skip_truncation():
         assert not [name for name in inspect.signature(function).parameters if "trunc" in name]
 
 
-def test_hostile_units_never_repeat_a_household():
-    """C1.3 in unit tabulations: a unit row that stands twice counts nowhere, however large its household."""
+def test_repeated_unit_rows_count_nowhere():
+    """C1.3 in unit tabulations: a household with two unit rows is not counted, however large it is."""
     config = config_of(3)
     people = [Person(FIRST_MAFID, age, 1, "01", "20") for age in range(20, 30)]
     twice = count(config, frames(people, HOMES, lambda m, members: 2 * realistic_unit(m, members)))

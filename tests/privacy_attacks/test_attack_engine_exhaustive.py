@@ -1,6 +1,6 @@
-"""The parts of households as the real engine counts them: all small households, all cell maps that a spec can say.
+"""The contributions of households as the real engine counts them, for all small households and all valid cell maps.
 
-Every household lies in a region of its own, so one count shows the part of each of them. Claims C1, C1.1, C1.3, C3, C4.
+Every household is in a region of its own, so one run shows the contribution of each. Claims C1, C1.1, C1.3, C3, C4.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import pyarrow as pa
 import pytest
 from engine import count
 
-from phsafe.conditions import where
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting import kernel
-from phsafe.levels import UNATTRIBUTED, Geography, Level
-from phsafe.spec import Catalog, Line, Table, Tabulation
+from phsafe.model.conditions import where
+from phsafe.model.levels import UNATTRIBUTED, Geography, Level
+from phsafe.model.spec import Catalog, Line, Table, Tabulation
 
 STATE, KEY = "44", "tract_*"
 AGES = {0: range(18), 1: range(18, 116)}
 TENURES = {0: "1", 1: "3"}
-#: A person as the table shows it: alike to a, alike to b, or outside the filter.
+#: A person as (RTYPE, QAGE): like a, like b, or outside the filter.
 RECORDS = {"a": (3, 5), "b": (3, 40), "z": (5, 40)}
 #: The unit rows of a household: one that counts, none, two with its MAFID, or group quarters.
 UNITS = {"u": [(2, "1")], "v": [(2, "3")], "none": [], "twice": [(2, "1"), (2, "3")], "quarters": [(4, "1")]}
@@ -30,7 +30,7 @@ TAUS = (1, 2, 3)
 
 
 def rectangles(cells: search.CellMap) -> dict[int, dict[str, list[int]]] | None:
-    """The conditions of a cell map, if each cell is a product of persons and units, as a spec needs it."""
+    """The conditions of a cell map if each cell is a product of persons and units, as conditions require; else None."""
     found = {}
     for cell in set(cells) - {search.NOWHERE}:
         rows = [divmod(i, 2) for i, c in enumerate(cells) if c == cell]
@@ -42,7 +42,7 @@ def rectangles(cells: search.CellMap) -> dict[int, dict[str, list[int]]] | None:
 
 
 def tabulations() -> dict[str, tuple[int | None, search.CellMap, Tabulation]]:
-    made = {}
+    found = {}
     for number, cells in enumerate(search.cell_maps()):
         sides = rectangles(cells)
         if not sides:
@@ -57,25 +57,25 @@ def tabulations() -> dict[str, tuple[int | None, search.CellMap, Tabulation]]:
         for tau in TAUS:
             name = f"P{number}_{tau}"
             tabulation = Tabulation(name, cells=conditions, persons=where(RTYPE=3), iterate_by=None)
-            made[name] = (tau, cells, tabulation)
+            found[name] = (tau, cells, tabulation)
     for number, cells in enumerate(search.cell_maps(2)):
         conditions = {cell: where(TEN=[TENURES[u] for u in (0, 1) if cells[u] == cell]) for cell in set(cells) - {-1}}
         if conditions:
-            made[f"U{number}"] = (None, cells, Tabulation(f"U{number}", cells=conditions, iterate_by=None))
-    return made
+            found[f"U{number}"] = (None, cells, Tabulation(f"U{number}", cells=conditions, iterate_by=None))
+    return found
 
 
 @pytest.fixture(scope="module")
-def parts():
-    """For each tabulation: {(members, unit): the parts of the households that look so}."""
+def contributions():
+    """For each tabulation: {(members, unit): the contributions of the households with these members and unit}."""
     members = [m for n in range(5) for m in combinations_with_replacement(RECORDS, n)]
-    kinds = [(m, unit) for m, unit, _ in product(members, UNITS, range(3))]
+    households = [(m, unit) for m, unit, _ in product(members, UNITS, range(3))]
     persons, units = [], []
-    for i, (people, unit) in enumerate(kinds):
+    for i, (people, unit) in enumerate(households):
         persons += [(100_000_001 + i, *RECORDS[r]) for r in people]
         units += [(100_000_001 + i, *row) for row in UNITS[unit]]
-    mafids = [100_000_001 + i for i in range(len(kinds))]
-    codes = [f"{STATE}{i:06d}" for i in range(len(kinds))]
+    mafids = [100_000_001 + i for i in range(len(households))]
+    codes = [f"{STATE}{i:06d}" for i in range(len(households))]
     frames = {
         "persons": pa.table(
             dict(zip(("MAFID", "RTYPE", "QAGE"), zip(*persons, strict=True), strict=True))
@@ -96,16 +96,16 @@ def parts():
             | {"TABTRACTCE": [code[2:] for code in codes]}
         ),
     }
-    made = tabulations()
+    specs = tabulations()
     level = Level(
         Geography("tract", "Tract", "TRACT", ("TABBLKST", "TABTRACTCE"), tuple((c, c) for c in codes)),
         UNATTRIBUTED,
     )
-    table = Table("T", "t", "u", (Line(1, "x"),), tuple(t for _, _, t in made.values()))
+    table = Table("T", "t", "u", (Line(1, "x"),), tuple(t for _, _, t in specs.values()))
     config = Config.load(
         {
-            "privacy_budget": {name: {KEY: 1} for name in made},
-            "tau": {name: tau for name, (tau, _, _) in made.items() if tau is not None},
+            "privacy_budget": {name: {KEY: 1} for name in specs},
+            "tau": {name: tau for name, (tau, _, _) in specs.items() if tau is not None},
             "state_filter": [STATE],
         },
         Catalog((table,), (level,)),
@@ -116,51 +116,51 @@ def parts():
         one_by_one = count(config, frames)
     assert all((one_by_one[key] == vector).all() for key, vector in counts.items())
     found = {}
-    for name, (_, _, tabulation) in made.items():
-        vectors = counts[name, KEY].reshape(len(kinds), -1)
-        full = np.zeros((len(kinds), search.CELLS), dtype=np.int64)
+    for name, (_, _, tabulation) in specs.items():
+        vectors = counts[name, KEY].reshape(len(households), -1)
+        full = np.zeros((len(households), search.CELLS), dtype=np.int64)
         full[:, list(tabulation.cells)] = vectors
-        by_kind = {}
-        for kind, vector in zip(kinds, full.tolist(), strict=True):
-            by_kind.setdefault(kind, set()).add(tuple(vector))
-        found[name] = by_kind
+        by_household = {}
+        for household, vector in zip(households, full.tolist(), strict=True):
+            by_household.setdefault(household, set()).add(tuple(vector))
+        found[name] = by_household
     return found
 
 
-def test_every_part_is_one_that_the_model_allows(parts):
-    """What the engine keeps is τ of the household's own persons, joined with its one unit."""
+def test_every_contribution_is_one_the_model_allows(contributions):
+    """The engine keeps at most τ of the household's own persons, joined with its single unit."""
     for name, (tau, cells, _) in tabulations().items():
-        allowed = search.person_parts if tau is not None else search.unit_parts
-        for (members, unit), vectors in parts[name].items():
+        allowed = search.person_contributions if tau is not None else search.unit_contributions
+        for (members, unit), vectors in contributions[name].items():
             if unit in ("none", "twice", "quarters"):
                 assert vectors == {(0,) * search.CELLS}
                 continue
-            place = {"u": 0, "v": 1}[unit]
-            only = tuple(c if i % 2 == place else search.NOWHERE for i, c in enumerate(cells))
+            index = {"u": 0, "v": 1}[unit]
+            only = tuple(c if i % 2 == index else search.NOWHERE for i, c in enumerate(cells))
             assert vectors <= allowed(members, tau or 1, only)
 
 
-def test_no_two_parts_are_further_apart_than_claimed_and_some_are_as_far(parts):
-    """Any two parts: so the bound holds however much of one household changes."""
+def test_the_largest_distance_between_contributions_is_the_bound(contributions):
+    """For any two contributions, so the bound holds however much of one household changes."""
     for tau in (*TAUS, None):
-        most = tau or 1
+        k = tau or 1
         l1 = l2 = 0
         for name, (of, _, _) in tabulations().items():
             if of == tau:
-                vectors = np.array(sorted(set().union(*parts[name].values())))
+                vectors = np.array(sorted(set().union(*contributions[name].values())))
                 worst = search.largest((vectors[:, None, :] - vectors[None, :, :]).reshape(-1, search.CELLS))
                 l1, l2 = max(l1, worst[0]), max(l2, worst[1])
-        assert (l1, l2) == (2 * most, 2 * most**2)
+        assert (l1, l2) == (2 * k, 2 * k**2)
 
 
 def test_worst_case_neighbours_reach_the_bounds_through_the_engine():
-    """One person leaves; or leaves one household and joins another. Both levels, as the audit uses them."""
-    from phsafe.auditing.worlds import TAU, neighbours
+    """One person leaves, or moves from one household to another; at both levels, as in the audit."""
+    from phsafe.privacy_audit.worst_cases import TAU, neighbours
 
     for units, bounded in product((False, True), (False, True)):
         pair = neighbours(2, "zcdp", "tight", ("1", "1"), units=units, bounded=bounded)
         first, second = pair.values
         change = (second - first)[:, :4]
-        most = 1 if units else TAU
+        k = 1 if units else TAU
         factor = 2 if bounded else 1
-        assert search.largest(change) == (2 * factor * most, 2 * factor**2 * most**2)
+        assert search.largest(change) == (2 * factor * k, 2 * factor**2 * k**2)

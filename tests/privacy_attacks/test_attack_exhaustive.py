@@ -1,4 +1,4 @@
-"""Claims C4, C5 and C7 against every small population: never above the bound, and equal to it for some cell map."""
+"""Claims C4, C5 and C7 for every small population: never above the bound, and equal to it for some cell map."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ from itertools import combinations_with_replacement, product
 import household_search as search
 import pytest
 
-from phsafe.privacy import sensitivity
+from phsafe.privacy_math import sensitivity
 
 
 @cache
-def maxima(kind: str, tau: int) -> dict[str, list[tuple[int, int]]]:
-    parts = search.person_parts if kind == "persons" else search.unit_parts
-    changes = [search.Changes(parts, tau, cells) for cells in search.cell_maps()]
+def maxima(counted: str, tau: int) -> dict[str, list[tuple[int, int]]]:
+    contributions = search.person_contributions if counted == "persons" else search.unit_contributions
+    changes = [search.Changes(contributions, tau, cells) for cells in search.cell_maps()]
     return {"unbounded": [c.unbounded() for c in changes], "bounded": [c.bounded() for c in changes]}
 
 
-def claimed(kind: str, tau: int, mode: str) -> dict[str, tuple[int, int]]:
-    delta = sensitivity.of(tau if kind == "persons" else None, mode)
+def claimed(counted: str, tau: int, mode: str) -> dict[str, tuple[int, int]]:
+    delta = sensitivity.of(tau if counted == "persons" else None, mode)
     return {
         "unbounded": (delta.l1, delta.l2_squared),
         "bounded": (delta.bounded_l1, delta.bounded_l2_squared),
     }
 
 
-def test_the_search_is_as_large_as_it_says():
-    assert len(search.cell_maps()) == 52  # the partitions of five things: four joined rows and "nowhere"
-    assert len(search.households(4)) == 70  # multisets of at most four of four base records
-    assert len(search.person_parts(("A", "a", "b", "b"), 2, (0, 1, 2, 3))) == 1 + 2 * 3
+def test_the_search_has_the_expected_size():
+    assert len(search.cell_maps()) == 52  # the partitions of five items: four joined rows and "nowhere"
+    assert len(search.households(4)) == 70  # multisets of at most four of the four base records
+    assert len(search.person_contributions(("A", "a", "b", "b"), 2, (0, 1, 2, 3))) == 1 + 2 * 3
 
 
 @pytest.mark.parametrize("tau", [1, 2, 3])
 @pytest.mark.parametrize("neighbours", ["unbounded", "bounded"])
-@pytest.mark.parametrize("kind", ["persons", "units"])
-def test_largest_distances_are_the_tight_claim(kind, neighbours, tau):
-    found = maxima(kind, tau)[neighbours]
-    bound = claimed(kind, tau, "tight")[neighbours]
+@pytest.mark.parametrize("counted", ["persons", "units"])
+def test_largest_distances_equal_the_tight_bound(counted, neighbours, tau):
+    found = maxima(counted, tau)[neighbours]
+    bound = claimed(counted, tau, "tight")[neighbours]
     assert all(l1 <= bound[0] and l2 <= bound[1] for l1, l2 in found)
     assert bound in found
     factor = {"unbounded": 1, "bounded": 2}[neighbours]
-    most = tau if kind == "persons" else 1
-    assert bound == (2 * factor * most, 2 * factor**2 * most**2)
+    k = tau if counted == "persons" else 1
+    assert bound == (2 * factor * k, 2 * factor**2 * k**2)
 
 
 @pytest.mark.parametrize("tau", [1, 2, 3])
-@pytest.mark.parametrize("kind", ["persons", "units"])
-def test_published_bound_covers_them(kind, tau):
-    delta = 2 * tau + 2 if kind == "persons" else 2
+@pytest.mark.parametrize("counted", ["persons", "units"])
+def test_largest_distances_are_within_the_published_bound(counted, tau):
+    delta = 2 * tau + 2 if counted == "persons" else 2
     stated = {"unbounded": (delta, delta**2), "bounded": (2 * delta, 2 * delta**2)}
-    assert claimed(kind, tau, "published") == stated
-    for neighbours, found in maxima(kind, tau).items():
+    assert claimed(counted, tau, "published") == stated
+    for neighbours, found in maxima(counted, tau).items():
         bound = stated[neighbours]
         assert all(l1 <= bound[0] and l2 <= bound[1] for l1, l2 in found)
 
 
-def test_bounded_changes_line_up_so_squares_do_not_simply_add():
-    """The bound that looks obvious, twice the unbounded square, is broken: two households may move the same way."""
+def test_bounded_changes_can_align_so_squares_do_not_add():
+    """Twice the unbounded square looks like a bound but isn't: two households can change in the same direction."""
     unbounded = max(l2 for _, l2 in maxima("persons", 2)["unbounded"])
     assert max(l2 for _, l2 in maxima("persons", 2)["bounded"]) == 4 * unbounded > 2 * unbounded
 
 
-def test_the_reduction_loses_nothing():
-    """Whole populations, whole unit functions, counted naively: the same maxima as the household-wise search."""
+def test_the_reduction_gives_the_same_maxima():
+    """Whole populations and whole unit functions, counted naively, against the search household by household."""
     records = [(base, m) for base in "ab" for m in (0, 1)]
     populations = [tuple(p) for n in range(4) for p in combinations_with_replacement(records, n)]
     units, maps = (0, 1), [cells for cells in search.cell_maps() if search.NOWHERE not in cells]
@@ -101,8 +101,8 @@ def test_the_reduction_loses_nothing():
     assert (unbounded, bounded) == (2, 8)
 
 
-def test_where_the_unit_cannot_move_a_row_less_is_possible():
-    """Proposition P1: fixed unit, a truncation by a fixed order. One record out, at most one other in."""
+def test_the_bound_is_smaller_if_the_unit_cannot_move_a_row():
+    """Proposition P1: with a fixed unit and truncation by a fixed order, removing a record brings in at most one."""
     order = {"a": 0, "A": 1, "b": 2}
     for tau in (1, 2, 3):
         worst = 0

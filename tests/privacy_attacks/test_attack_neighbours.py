@@ -1,6 +1,6 @@
-"""Neighbours through the real engine: no level of no tabulation moves by more than its mode declares.
+"""Neighbours through the real engine: no level of any tabulation changes by more than its sensitivity.
 
-Claims C1 (and C1.1 to C1.4), C2, C4, C5, C7, and the household form of C4.
+Claims C1 (and C1.1 to C1.4), C2, C4, C5, C7, and C4 for a change of a whole household.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from population import FIRST_MAFID, Person, frames, hostile_unit, random_person, realistic_unit
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting.rules import FIELD_BITS
-from phsafe.levels import ITERATION_LEVELS, Geography, Level
-from phsafe.privacy import sensitivity
-from phsafe.tables import CENSUS_2020
+from phsafe.model.levels import ITERATION_LEVELS, Geography, Level
+from phsafe.model.tables import CENSUS_2020
+from phsafe.privacy_math import sensitivity
 
 ROOT = Path(__file__).resolve().parents[2]
 STATES = ("44", "56")
 
 
 def config_of(tau: int, catalog=CENSUS_2020, key: str | None = None) -> Config:
-    """Every tabulation and level with a budget (or only those of one geography), all thresholds alike."""
+    """A config with a budget for every tabulation and level (or only one geography's) and the same τ everywhere."""
     levels = [level.key for level in catalog.levels]
     document = json.loads((ROOT / "examples" / "us.json").read_text())
     document["tau"] = dict.fromkeys(document["tau"], tau)
@@ -41,7 +41,7 @@ def config_of(tau: int, catalog=CENSUS_2020, key: str | None = None) -> Config:
 
 
 def squares_and_sums(config, before, after, worlds: int):
-    """Per measurement: the tabulation, and each world's L1 and squared L2 distance."""
+    """For each measurement: the tabulation, and the L1 and squared L2 distances of each world."""
     for m in config.measurements():
         key = (m.tabulation.name, m.level.key)
         change = (after[key] - before[key]).reshape(worlds, -1)
@@ -49,7 +49,7 @@ def squares_and_sums(config, before, after, worlds: int):
 
 
 def check(config, before, after, worlds: int, *, bounded: bool) -> dict[str, int]:
-    """Assert both bounds of every mode, and return the largest squares of person tabulations by name."""
+    """Assert both bounds of every mode, and return the largest squared L2 distance by tabulation."""
     largest = {}
     for tabulation, l1, l2 in squares_and_sums(config, before, after, worlds):
         for mode in sensitivity.MODES:
@@ -64,15 +64,15 @@ def check(config, before, after, worlds: int, *, bounded: bool) -> dict[str, int
 
 
 def worlds_catalog(worlds: int):
-    """The 2020 tables at one more geography, in which each world is a region."""
+    """The 2020 tables with an additional geography in which each world, a small test population, is a region."""
     codes = tuple((f"44{w:06d}", f"44{w:06d}") for w in range(worlds))
     tracts = Geography("tract", "Tract", "TRACT", ("TABBLKST", "TABTRACTCE"), codes)
     return CENSUS_2020.extended(levels=tuple(Level(tracts, i) for i in ITERATION_LEVELS))
 
 
 @pytest.mark.parametrize(("unit_of", "tau"), [(realistic_unit, 2), (hostile_unit, 1), (hostile_unit, 3)])
-def test_hundreds_of_neighbours_at_once(unit_of, tau):
-    """Each world is a region with two households and neighbours of its own; claims hold in every one of them."""
+def test_hundreds_of_neighbours_in_one_run(unit_of, tau):
+    """Each world is a region with two households and its own neighbours; the claims hold in all of them."""
     worlds = 300
     rng = np.random.default_rng(20200401 + tau)
     config = config_of(tau, worlds_catalog(worlds), "tract")
@@ -93,7 +93,7 @@ def test_hundreds_of_neighbours_at_once(unit_of, tau):
     }
     unbounded = check(config, counts["base"], counts["added"], worlds, bounded=False)
     bounded = check(config, counts["base"], counts["replaced"], worlds, bounded=True)
-    # A whole household may change at will, members and unit: the unbounded bound still holds.
+    # A whole household may change arbitrarily, members and unit: the unbounded bound still holds.
     household = check(config, counts["base"], counts["other"], worlds, bounded=False)
     if unit_of is hostile_unit:
         assert max(unbounded.values()) == max(household.values()) == 2 * tau**2
@@ -128,7 +128,7 @@ HOMES = {FIRST_MAFID: ("44", "000001"), FIRST_MAFID + 1: ("56", "000001"), FIRST
     seed=st.integers(0, 2**32 - 1),
 )
 def test_neighbours_and_row_order_at_the_2020_levels(people, extra, unit_of, tau, seed):
-    """Two states, one household outside the filter; the rows of one table are shuffled, which must not matter."""
+    """Two states and a household outside the state filter; shuffling the rows must not change any count."""
     config = config_of(tau)
     before = count(config, frames(people, HOMES, unit_of))
     shuffled = count(config, frames(people, HOMES, unit_of, np.random.default_rng(seed)), threads=2)
@@ -137,23 +137,23 @@ def test_neighbours_and_row_order_at_the_2020_levels(people, extra, unit_of, tau
     check(config, before, count(config, frames([*people[1:], extra], HOMES, unit_of)), 1, bounded=True)
 
 
-def test_persons_without_a_unit_and_odd_records_move_nothing_or_one_row():
-    """No unit, an unknown MAFID, codes out of their domain: still one household, still at most one cell."""
+def test_persons_without_a_unit_and_invalid_codes_stay_within_the_bound():
+    """A person with an unknown MAFID counts nowhere; codes outside their domain change one household at most."""
     config = config_of(2)
     people = [Person(FIRST_MAFID, age, 1, "01", "20") for age in (30, 31, 32)]
     before = count(config, frames(people, HOMES, realistic_unit))
     lost = Person(899_999_999, 30, 1, "01", "20")
-    for odd, most in ((lost, 0), (Person(FIRST_MAFID, 999, 9, "99", "00"), 8)):
-        after = count(config, frames([*people, odd], HOMES, realistic_unit))
+    for extra, bound in ((lost, 0), (Person(FIRST_MAFID, 999, 9, "99", "00"), 8)):
+        after = count(config, frames([*people, extra], HOMES, realistic_unit))
         for _, _, l2 in squares_and_sums(config, before, after, 1):
-            assert l2.max() <= most
+            assert l2.max() <= bound
 
 
 @pytest.mark.parametrize(
     ("size", "age", "relship"), [(511, 5, "25"), (2 ** FIELD_BITS[1], 40, "20"), (2 ** FIELD_BITS[0] + 9, 5, "30")]
 )
 def test_huge_households_are_truncated_too(size, age, relship):
-    """C1: households around and above what packed counts hold, all of one kind: their part is still τ at most."""
+    """C1: identical persons, about as many as a packed count can hold and more; the contribution is still at most τ."""
     config = config_of(3)
     people = [Person(FIRST_MAFID, age, 1, "01", relship) for _ in range(size)]
     counts = count(config, frames(people, HOMES, realistic_unit))
@@ -162,12 +162,12 @@ def test_huge_households_are_truncated_too(size, age, relship):
 
 
 @pytest.mark.parametrize(("table", "column"), [("geo", "RTYPE"), ("geo", "TABBLKST"), ("units", "RTYPE")])
-def test_a_household_without_a_kind_or_a_place_counts_nowhere(table, column):
-    """C1.3: a null where the rule looks is not a housing unit in the state filter."""
+def test_a_household_without_a_type_or_a_state_counts_nowhere(table, column):
+    """C1.3: with a null record type or state, a household is not a housing unit within the state filter."""
     config = config_of(2)
     tables = frames([Person(FIRST_MAFID, 30, 1, "01", "20")], {FIRST_MAFID: ("44", "000001")}, realistic_unit)
     whole = tables[table]
-    place = whole.schema.get_field_index(column)
-    field = whole.schema.field(place)
-    tables[table] = whole.set_column(place, field, pa.nulls(whole.num_rows, field.type))
+    index = whole.schema.get_field_index(column)
+    field = whole.schema.field(index)
+    tables[table] = whole.set_column(index, field, pa.nulls(whole.num_rows, field.type))
     assert not any(vector.any() for vector in count(config, tables).values())

@@ -1,7 +1,7 @@
-"""Pre-noise replay: the same randomness on neighbours moves each output by exactly the difference of the counts.
+"""Replay: with the same random numbers, the outputs of neighbours differ by exactly the difference of their counts.
 
-So noise neither looks at the counts nor is looked at by them: what is released is count + noise, nothing else
-(claims C6, C8 and C10), and every level has noise of its own.
+So the noise doesn't depend on the counts, the output is count + noise and nothing else (claims C6, C8 and C10), and
+every level has noise of its own.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from phsafe.auditing.worlds import neighbours
 from phsafe.privacy import mechanism
+from phsafe.privacy_audit.worst_cases import neighbours
 
 SEED = 7
 
 
 @pytest.fixture
 def replay(monkeypatch):
-    """Replace OpenDP's sampler by a tape that every session reads from its start; privacy maps stay OpenDP's."""
+    """Replace OpenDP's sampler with recorded noise that every session replays from the start; keep its privacy maps."""
     real = mechanism.make_noise
     asked: list[tuple[int, float]] = []
 
@@ -30,7 +30,7 @@ def replay(monkeypatch):
             tape = np.random.default_rng([SEED, len(asked) - 1]).normal(0, scale, size)
             return [int(c + round(t)) for c, t in zip(counts, tape, strict=True)]
 
-        return dp.m.make_user_measurement(
+        return dp.measurements.make_user_measurement(
             measurement.input_domain,
             measurement.input_metric,
             measurement.output_measure,
@@ -66,8 +66,8 @@ def test_outputs_move_by_the_difference_of_the_counts(replay, definition, mode, 
     assert moved == 3 * 2 * (4 if bounded else 2) * 3  # worlds × levels × moves × τ
 
 
-def test_nothing_else_than_counts_reaches_the_output(replay):
-    """Zero counts give the tape itself."""
+def test_the_output_is_count_plus_noise(replay):
+    """With zero counts, the output is the recorded noise itself."""
     pair = neighbours(2, "zcdp", "tight", ("0.5", "0.5"))
     empty = {key: np.zeros_like(vector) for key, vector in pair.counts[0].items()}
     (outputs, _), (tape, _) = replay(pair.config, pair.counts[0]), replay(pair.config, empty)

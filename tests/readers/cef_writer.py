@@ -1,4 +1,4 @@
-"""A small writer of Census Edited Files, so that the same people can be read in both forms."""
+"""Writes data as a Census Edited File, so that tests can read the same data in both formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-#: (column, begin, end) of the 2020 layout; everything between is filled with other characters.
+#: (column, begin, end) of the 2020 layout; the rest of a line is filled with x.
 UNITS = (
     ("RTYPE", 0, 1), ("MAFID", 1, 10), ("TABBLKST", 10, 12), ("FINAL_POP", 17, 22), ("HHSPAN", 25, 26),
     ("HHRACE", 27, 29), ("TEN", 29, 30), ("OIDTB", 37, 59), ("HHT", 59, 60), ("HHT2", 60, 62), ("CPLT", 62, 63),
@@ -22,7 +22,7 @@ AREA = [
 
 
 def line(row, slices, width, pad="0"):
-    """A record at its places; quantities have zeros (or blanks) in front."""
+    """Format a record as a line; quantities are padded with zeros (or blanks)."""
     text = ["x"] * width
     for name, begin, end in slices:
         value = BLANK.get((name, row[name]), row[name])
@@ -32,7 +32,7 @@ def line(row, slices, width, pad="0"):
 
 
 def write(folder: Path, frames: dict[str, pl.DataFrame], pad: str = "0", end: str = "\n") -> Path:
-    """Write frames of texts as a Census Edited File in a folder; the path of its TOML file."""
+    """Write frames of text columns as a Census Edited File; return the path of its TOML file."""
     folder.mkdir(parents=True, exist_ok=True)
     places = frames["geo"].with_columns(OIDTB=pl.concat_str(AREA[:4]).str.pad_end(22, "9"))
     block = dict(places.select("MAFID", "OIDTB").iter_rows())

@@ -1,4 +1,4 @@
-"""The Census Edited File: the same people in both forms give the same tables, and a wrong form is refused in words."""
+"""The Census Edited File: the same data gives the same tables in both formats, and bad files are refused."""
 
 import json
 
@@ -8,9 +8,9 @@ import pytest
 import phsafe
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import PHSafeError
-from phsafe.fingerprint import fingerprint_chunks
+from phsafe.model.schema import LAYOUTS
+from phsafe.pipeline.fingerprint import fingerprint_chunks
 from phsafe.readers import load
-from phsafe.schema import LAYOUTS
 
 NAMES = ("persons", "units", "geo")
 
@@ -28,7 +28,7 @@ def small_cef(tmp_path_factory, small_frames, write_cef):
 
 @pytest.fixture(scope="session")
 def config(us, tmp_path_factory):
-    """The 2020 parameters with the reader that this file needs."""
+    """The 2020 parameters with the reader cef."""
     path = tmp_path_factory.mktemp("config") / "cef.json"
     path.write_text(json.dumps(json.loads(us.read_text()) | {"reader": "cef"}))
     return path
@@ -36,39 +36,39 @@ def config(us, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory):
-    """Made-up households whose codes agree with their members, as frames of texts."""
+    """Synthetic households whose codes agree with their members, with all columns as text."""
     folder = phsafe.synth(tmp_path_factory.mktemp("town") / "data", 400, "44,56", format="csv")
     return {name: pl.read_csv(folder / f"{name}.csv", infer_schema=False) for name in NAMES}
 
 
 def rows(tables, engine):
-    """All rows of all tables; whole numbers as such, however the source has them."""
+    """All rows of all tables, with numbers as int whatever their type in the source."""
     found = {}
     for layout in LAYOUTS:
-        kinds = {column.name: int if column.is_integer else str for column in layout.columns}
+        types = {column.name: int if column.is_integer else str for column in layout.columns}
         table = engine.fetch(tables.tables[layout.name]).select(layout.names).to_pylist()
         found[layout.name] = sorted(
-            ({name: kinds[name](value) for name, value in row.items()} for row in table), key=str
+            ({name: types[name](value) for name, value in row.items()} for row in table), key=str
         )
     return found
 
 
 @pytest.mark.parametrize(("pad", "end"), [("0", "\n"), (" ", "\r\n")], ids=["zeros", "blanks"])
 def test_every_column_round_trips(pad, end, town, write_cef, engine, tmp_path):
-    """NPF too, which the file doesn't have: it is counted from the members."""
+    """Including NPF, which is not in the file but computed from the members."""
     assert set(town["units"]["HHRACE"]) > {"00"}
     path = write_cef(tmp_path, town, pad, end)
     assert rows(load(path, engine), engine) == rows(load(town, engine), engine)
 
 
-def test_the_small_data_give_the_counts_that_are_known(small, small_cef, config, expected, as_dict):
+def test_the_small_dataset_gives_the_known_counts(small, small_cef, config, expected, as_dict):
     counts = as_dict(phsafe.tabulate(config, small_cef, skip_validation=True))
     known = expected(small / "expected_truncated_counts.csv")
     assert {key: count for key, count in counts.items() if count} == known
 
 
-def test_validation_works_as_on_csv(small_cef, config):
-    """As on CSV, but that NPF is counted: the large households have an NPF of their own there."""
+def test_validation_gives_the_same_findings_as_on_csv(small_cef, config):
+    """Except for NPF, which is computed here; in the CSV files, large households have wrong values."""
     report = phsafe.validate(config, small_cef)
     assert report.ok
     assert [(f.column, f.rows) for f in report.of("warning")] == [
@@ -77,7 +77,7 @@ def test_validation_works_as_on_csv(small_cef, config):
     assert report.rows["persons"] == 1785
 
 
-def test_values_that_are_wrong_are_found_by_validation(town, write_cef, config, tmp_path):
+def test_validation_finds_wrong_values(town, write_cef, config, tmp_path):
     broken = town | {
         "persons": town["persons"].with_columns(CENRACE=pl.lit("64"), QAGE=pl.lit("1x")),
         "geo": town["geo"].with_columns(PLACEFP=pl.lit("9999x")),
@@ -88,13 +88,13 @@ def test_values_that_are_wrong_are_found_by_validation(town, write_cef, config, 
     report = phsafe.validate(config, path)
     found = {(f.table, f.column, f.rule): f.rows for f in report.of("error")}
     homeless = (tmp_path / "units.txt").read_text().count(gone.split("|")[1])
-    assert found["units", "MAFID", "a unit's MAFID is in geo"] == homeless > 0
-    assert found["persons", "QAGE", "a whole number is given"] == town["persons"].height
-    assert found["persons", "CENRACE", "the value is in its domain"] == town["persons"].height
-    assert found["geo", "PLACEFP", "the value is in its domain"] == town["geo"].height - homeless
+    assert found["units", "MAFID", "every unit's MAFID is in geo"] == homeless > 0
+    assert found["persons", "QAGE", "the value is a whole number"] == town["persons"].height
+    assert found["persons", "CENRACE", "the value is in the column's domain"] == town["persons"].height
+    assert found["geo", "PLACEFP", "the value is in the column's domain"] == town["geo"].height - homeless
 
 
-def test_several_files_of_each_kind(town, write_cef, engine, tmp_path):
+def test_several_files_per_table(town, write_cef, engine, tmp_path):
     whole = rows(load(write_cef(tmp_path, town), engine), engine)
     for name in ("units.txt", "persons.txt"):
         lines = (tmp_path / name).read_text().splitlines(keepends=True)
@@ -110,7 +110,7 @@ def test_several_files_of_each_kind(town, write_cef, engine, tmp_path):
     assert rows(load(tmp_path / "cef.toml", engine), engine) == whole
 
 
-def test_other_slices(town, write_cef, engine, tmp_path):
+def test_slices_can_be_overridden(town, write_cef, engine, tmp_path):
     """A layout in which a column has moved."""
     path = write_cef(tmp_path, town)
     whole = rows(load(path, engine), engine)
@@ -122,31 +122,31 @@ def test_other_slices(town, write_cef, engine, tmp_path):
 
 
 SECRET = "7731"
-#: What is wrong → what is done to the folder, and what is said (after the name of the file).
+#: Problem → the change to the folder, and the expected message.
 WRONG = {
     "a short line": (
         lambda folder: _append(folder / "units.txt", f"2{SECRET}\n"),
-        "units.txt: expected every line as long as the first (70), with a state's two digits at 10:12, got others",
+        "units.txt: expected every line as long as the first (70), with a two-digit state code at 10:12, got others",
     ),
     "a long line": (
         lambda folder: _append(folder / "persons.txt", "3" + SECRET * 30 + "\n"),
-        "persons.txt: expected every line as long as the first (99), with a state's two digits at 15:17, got others",
+        "persons.txt: expected every line as long as the first (99), with a two-digit state code at 15:17, got others",
     ),
     "a shifted line": (
         lambda folder: _append(folder / "units.txt", "x" * 11 + SECRET + "x" * 55 + "\n"),
-        "units.txt: expected every line as long as the first (70), with a state's two digits at 10:12, got others",
+        "units.txt: expected every line as long as the first (70), with a two-digit state code at 10:12, got others",
     ),
     "a line that an engine may take for no value": (
         lambda folder: _append(folder / "persons.txt", "\x02\n"),
-        "persons.txt: expected every line as long as the first (99), with a state's two digits at 15:17, got others",
+        "persons.txt: expected every line as long as the first (99), with a two-digit state code at 15:17, got others",
     ),
     "lines that are too narrow": (
         lambda folder: (folder / "units.txt").write_text(f"{SECRET}\n" * 3),
-        "units.txt: expected lines of 63 characters at least, got one of 4",
+        "units.txt: expected lines of at least 63 characters, got one of 4",
     ),
     "an empty file": (
         lambda folder: (folder / "units.txt").write_text(""),
-        "units.txt: expected lines of 63 characters at least, got one of 0",
+        "units.txt: expected lines of at least 63 characters, got one of 0",
     ),
     "bytes": (
         lambda folder: (folder / "persons.txt").write_bytes(b"\xff\xfe" * 99),
@@ -158,11 +158,11 @@ WRONG = {
     ),
     "blocks without a header": (
         lambda folder: (folder / "blocks.txt").write_text(f"{SECRET}|44\n"),
-        "blocks.txt: expected a header with | between names; OIDTABBLK and TABBLKST is missing",
+        "blocks.txt: expected a header with | between names, got one without OIDTABBLK and TABBLKST",
     ),
     "a column of blocks twice": (
         lambda folder: (folder / "blocks.txt").write_text("OIDTABBLK|TABBLKST|TABBLKST\n"),
-        "blocks.txt: expected every column name once, got one again",
+        "blocks.txt: expected every column name once, got a repeated name",
     ),
     "no file": (
         lambda folder: (folder / "units.txt").unlink(),
@@ -176,7 +176,7 @@ def _append(path, text):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_form_is_refused_without_a_value(name, small_frames, write_cef, config, tmp_path):
+def test_bad_files_are_refused_without_quoting_values(name, small_frames, write_cef, config, tmp_path):
     path = write_cef(tmp_path, small_frames)
     change, sentence = WRONG[name]
     change(tmp_path)
@@ -186,14 +186,14 @@ def test_a_wrong_form_is_refused_without_a_value(name, small_frames, write_cef, 
     assert SECRET not in str(caught.value)
 
 
-#: TOML → what is said of it.
+#: Problem → additions to the TOML file, and the expected messages.
 TOMLS = {
     "wrong widths": (
         "[slices.units]\nHHRACE = [27, 30]\nTEN = [3, 3]\n[slices.persons]\nMAFID = [9, 1]",
         [
-            "cef.toml, slices of units, 'HHRACE': expected a slice 2 wide, got 3",
-            "cef.toml, slices of units, 'TEN': expected a slice 1 wide, got 0",
-            "cef.toml, slices of persons, 'MAFID': expected a slice 9 wide, got -8",
+            "cef.toml, slices of units, 'HHRACE': expected a slice of width 2, got 3",
+            "cef.toml, slices of units, 'TEN': expected a slice of width 1, got 0",
+            "cef.toml, slices of persons, 'MAFID': expected a slice of width 9, got -8",
         ],
     ),
     "slices of other things": (
@@ -211,17 +211,17 @@ TOMLS = {
     ),
     "a slice behind the end": (
         "[slices.units]\nTEN = [80, 81]",
-        ["units.txt: expected lines of 81 characters at least, got one of 70"],
+        ["units.txt: expected lines of at least 81 characters, got one of 70"],
     ),
     "a field too many": (
         'blocks = "x"',
-        ["cef.toml: expected persons, units, geo and slices, got 'blocks' too"],
+        ["cef.toml: expected only persons, units, geo and slices, got 'blocks'"],
     ),
 }
 
 
 @pytest.mark.parametrize("name", TOMLS)
-def test_a_wrong_toml_is_refused_with_every_reason(name, small_frames, write_cef, config, tmp_path):
+def test_a_bad_toml_is_refused_with_all_reasons(name, small_frames, write_cef, config, tmp_path):
     text, sentences = TOMLS[name]
     path = write_cef(tmp_path, small_frames)
     path.write_text(path.read_text() + text)
@@ -238,23 +238,23 @@ def test_a_wrong_toml_is_refused_with_every_reason(name, small_frames, write_cef
         ("#" * 1_000_001, "expected a small TOML file"),
         ('units = 3\npersons = []\ngeo = ["a", "a"]', 'expected units = "FILE", or a list of files'),
         ('units = 3\npersons = []\ngeo = ["a", "a"]', "geo: expected every file once"),
-        ('units = "hdfs://node/units.txt"\npersons = "a"\ngeo = "b"', "only Spark reads such an address"),
+        ('units = "hdfs://node/units.txt"\npersons = "a"\ngeo = "b"', "only Spark can read such an address"),
     ],
     ids=["syntax", "bytes", "size", "no names", "twice", "address"],
 )  # fmt: skip
-def test_a_toml_that_names_nothing(text, sentence, config, tmp_path):
+def test_a_toml_without_usable_file_names_is_refused(text, sentence, config, tmp_path):
     (tmp_path / "cef.toml").write_text(text)
     with pytest.raises(PHSafeError) as caught:
         phsafe.validate(config, tmp_path / "cef.toml")
     assert sentence in str(caught.value)
 
 
-def test_config_and_data_must_agree(small, small_cef, config, us, phsafe_command, tmp_path):
+def test_the_config_s_reader_must_match_the_data(small, small_cef, config, us, phsafe_command, tmp_path):
     for command in ("validate", "tabulate", "release"):
         out = [] if command == "validate" else [tmp_path / "out"]
         folder = phsafe_command(command, config, small, *out)
         assert folder.code == 1
-        assert "the config's reader is cef, so expected a TOML file" in folder.err
+        assert "the config's reader is cef, so expected a .toml file" in folder.err
         file = phsafe_command(command, us, small_cef, *out)
         assert file.code == 1
         assert 'set "reader": "cef" in the config' in file.err
@@ -263,7 +263,7 @@ def test_config_and_data_must_agree(small, small_cef, config, us, phsafe_command
     assert phsafe.Release.open(tmp_path / "out").measurements("PH1_num").height == 1040
 
 
-def test_the_ledger_knows_the_files_again(town, write_cef, tmp_path):
+def test_the_fingerprint_covers_the_files(town, write_cef, tmp_path):
     first, second = (write_cef(tmp_path / name, town) for name in ("first", "second"))
     before = list(fingerprint_chunks(first))
     assert before == list(fingerprint_chunks(second))

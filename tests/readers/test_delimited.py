@@ -54,12 +54,12 @@ def test_leading_zeros_stay(engine, tmp_path):
         (f'"{MARKER}\n'.encode(), "UTF-8"),
         (bytes(range(256)) * 100, "UTF-8"),
         (MARKER.encode() * 50_000, "header line"),
-        (b"\x1f\x8b" + MARKER.encode(), "damaged"),
-        (b"\x1f\x8b", "damaged"),
-        (gzip.compress(f"A,{MARKER}\n".encode(), mtime=0)[:12], "damaged"),
+        (b"\x1f\x8b" + MARKER.encode(), "corrupt"),
+        (b"\x1f\x8b", "corrupt"),
+        (gzip.compress(f"A,{MARKER}\n".encode(), mtime=0)[:12], "corrupt"),
     ],
 )
-def test_headers_that_are_none_are_never_shown(engine, tmp_path, content, words):
+def test_bad_headers_are_refused_and_never_quoted(engine, tmp_path, content, words):
     with pytest.raises(DataError) as caught:
         rows(engine, tmp_path, content)
     assert str(caught.value).startswith(f"{tmp_path / 'x.csv'}: ")
@@ -67,6 +67,6 @@ def test_headers_that_are_none_are_never_shown(engine, tmp_path, content, words)
     assert MARKER not in str(caught.value)
 
 
-def test_a_folder_in_its_place(engine, tmp_path):
+def test_a_folder_instead_of_a_file_is_refused(engine, tmp_path):
     with pytest.raises(DataError, match="can't read the file"):
         delimited.read(tmp_path, engine)

@@ -1,4 +1,4 @@
-"""A Spark session for the whole run, and real clusters of processes from the pip package."""
+"""A Spark session for the whole test run, and real clusters started from the pip package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Small and quick to start; what a laptop of two cores can bear.
+#: Small and quick to start, for a machine with two cores.
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SMALL = {
     "spark.ui.enabled": "false",
@@ -27,14 +27,14 @@ SMALL = {
     "spark.executor.extraJavaOptions": JVM,
     "spark.sql.shuffle.partitions": "2",
 }
-#: Executors of a cluster would run whatever python3 is on their PATH; these have NumPy and PyArrow.
+#: Without this, executors of a cluster run the python3 on their PATH, which may lack NumPy and PyArrow.
 PYTHON = {"PYSPARK_PYTHON": sys.executable}
-#: Queries of a few hundred rows take less time than their compilation.
+#: For a few hundred rows, compiling queries takes longer than running them.
 TINY = SMALL | {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "xdist_group(name): tests that one worker of a parallel run takes")
+    config.addinivalue_line("markers", "xdist_group(name): tests that run in the same worker of a parallel run")
 
 
 def pytest_collection_modifyitems(items):
@@ -42,9 +42,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.needs("java"))
-            # PySpark 4.0 leaves sockets to the garbage collector, which finds them in any test.
+            # PySpark 4.0 leaves sockets to the garbage collector, which may close them during any test.
             item.add_marker(pytest.mark.filterwarnings("ignore:Exception ignored in. <socket"))
-            # One worker of a parallel run, so that one session serves all.
+            # All in one worker of a parallel run, so that they share a session.
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
@@ -83,13 +83,13 @@ def engine(request):
 
 @pytest.fixture(scope="session")
 def helpers():
-    """What this file has for real processes."""
+    """This module, for its functions that start processes."""
     return sys.modules[__name__]
 
 
 @pytest.fixture(scope="session")
 def oracle():
-    """The hand count."""
+    """The independent implementation of the tabulations."""
     return load(ROOT / "tests" / "counting" / "oracle.py")
 
 
@@ -102,8 +102,8 @@ def load(path: Path):
 
 @pytest.fixture(scope="session")
 def households(tmp_path_factory) -> Path:
-    """Made-up households in three states, with people above every threshold: 20,000, or as many as are asked for."""
-    from phsafe.synthesis import synth
+    """Synthetic households in three states, some above every threshold: 20,000, or PHSAFE_SPARK_HOUSEHOLDS."""
+    from phsafe.synthetic import synth
 
     out = tmp_path_factory.mktemp("synth") / "data"
     synth(out, int(os.environ.get("PHSAFE_SPARK_HOUSEHOLDS", "20000")), ("11", "44", "56"), 7, "parquet")
@@ -119,7 +119,7 @@ def command(*words: object) -> list[str]:
 
 
 def run(*words: object, timeout: float = 240, env: dict[str, str] | None = None):
-    """The real command in its own process."""
+    """Run the phsafe command in its own process."""
     return subprocess.run(
         command(*words),
         check=False,
@@ -138,7 +138,7 @@ def free_port() -> int:
 
 @dataclass
 class Cluster:
-    """A standalone cluster on loopback: a master and two workers, each a process of its own."""
+    """A standalone cluster on the loopback interface: a master and two workers, each in its own process."""
 
     folder: Path
     master: str = ""
@@ -151,10 +151,12 @@ class Cluster:
         self.launch("master", "deploy.master.Master", *host, web, "--port", port)
         wait_for(port)
         for name in ("worker1", "worker2"):
-            place = ("--work-dir", self.folder / name, "--cores", 1, "--memory", "1g")
-            self.launch(name, "deploy.worker.Worker", *host, 0, *place, self.master)
+            resources = ("--work-dir", self.folder / name, "--cores", 1, "--memory", "1g")
+            self.launch(name, "deploy.worker.Worker", *host, 0, *resources, self.master)
 
-    def launch(self, name: str, kind: str, *words: object, memory: str = "256m", python: str = sys.executable) -> None:
+    def launch(
+        self, name: str, class_name: str, *words: object, memory: str = "256m", python: str = sys.executable
+    ) -> None:
         import pyspark
 
         home = Path(pyspark.__file__).parent
@@ -164,12 +166,12 @@ class Cluster:
         }  # fmt: skip
         with (self.folder / f"{name}.log").open("w") as log:
             self.processes[name] = subprocess.Popen(
-                [home / "bin" / "spark-class", f"org.apache.spark.{kind}", *map(str, words)],
+                [home / "bin" / "spark-class", f"org.apache.spark.{class_name}", *map(str, words)],
                 stdout=log, stderr=subprocess.STDOUT, env=env, start_new_session=True,
             )  # fmt: skip
 
     def kill(self, name: str) -> None:
-        """End a process and its children at once, as a machine that is switched off."""
+        """Kill a process and its children without warning, as when a machine is switched off."""
         process = self.processes.pop(name)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -190,40 +192,40 @@ def wait_for(port: int, seconds: float = 120) -> None:
     raise TimeoutError(f"nothing on port {port} after {seconds} seconds")
 
 
-#: What a driver needs to use the small cluster, its executors as small as their workers.
+#: Settings for a driver of the small cluster; executors must fit in the workers.
 ON_CLUSTER = SMALL | {"spark.executor.memory": "600m", "spark.cores.max": "2"}
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    started = Cluster(tmp_path_factory.mktemp("cluster"))
     try:
-        made.start()
-        yield made
+        started.start()
+        yield started
     finally:
-        made.stop()
+        started.stop()
 
 
 @contextlib.contextmanager
 def connect_server(folder: Path, python: str = sys.executable):
-    """The address of a real Spark Connect server, whose executors run a Python."""
-    made, port = Cluster(folder), free_port()
+    """Start a Spark Connect server whose executors run the given Python; yields its address."""
+    started, port = Cluster(folder), free_port()
     conf = SMALL | {
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.sql.warehouse.dir": str(made.folder / "warehouse"),
+        "spark.sql.warehouse.dir": str(started.folder / "warehouse"),
     }
     words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     service = "sql.connect.service.SparkConnectServer"
     try:
-        made.launch(
+        started.launch(
             "server", "deploy.SparkSubmit", "--master", "local[2]", "--class", f"org.apache.spark.{service}",
             *words, "spark-internal", memory="1g", python=python,
         )  # fmt: skip
         wait_for(port)
         yield f"sc://127.0.0.1:{port}"
     finally:
-        made.stop()
+        started.stop()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.needs("java")
 
 
 @pytest.mark.parametrize(("pad", "end"), [("0", "\n"), (" ", "\r\n")], ids=["zeros", "blanks"])
-def test_the_small_data_read_as_on_duckdb(pad, end, small_frames, write_cef, spark, duck, tmp_path):
+def test_the_small_dataset_is_read_as_on_duckdb(pad, end, small_frames, write_cef, spark, duck, tmp_path):
     path = write_cef(tmp_path, small_frames, pad, end)
     found = [
         {name: sorted(engine.fetch(table).to_pylist(), key=str) for name, table in load(path, engine).tables.items()}
@@ -22,16 +22,16 @@ def test_the_small_data_read_as_on_duckdb(pad, end, small_frames, write_cef, spa
     assert len(found[0]["persons"]) == small_frames["persons"].height
 
 
-#: Ages that are none, or are written oddly, in three places of a line.
+#: Three-character ages that are unusual or invalid.
 AGES = [
     "  7", "007", "7  ", " 7 ", "   ", "000", "  -", " -7", " +7", "7.0", "1e1", "\t7 ", "\u00a07 ", "\u30007 ", "７  ",
     "é7 ",
 ]  # fmt: skip
 
 
-def test_values_written_oddly_read_as_on_duckdb(small_frames, write_cef, spark, duck, tmp_path):
-    """Blanks around a number are no part of it; whatever else stands there is no number."""
-    odd = small_frames | {
+def test_unusual_numbers_are_read_as_on_duckdb(small_frames, write_cef, spark, duck, tmp_path):
+    """Blanks around a number are ignored; anything else is not a number."""
+    unusual = small_frames | {
         "persons": small_frames["persons"].with_columns(
             QAGE=pl.Series(islice(cycle(AGES), small_frames["persons"].height))
         ),
@@ -40,7 +40,7 @@ def test_values_written_oddly_read_as_on_duckdb(small_frames, write_cef, spark, 
             HHRACE=pl.Series(islice(cycle(["  ", " 1", "é9", "01"]), small_frames["units"].height)),
         ),
     }
-    path = write_cef(tmp_path, odd)
+    path = write_cef(tmp_path, unusual)
     one, other = (
         {name: sorted(engine.fetch(table).to_pylist(), key=str) for name, table in load(path, engine).tables.items()}
         for engine in (spark, duck)
@@ -57,7 +57,7 @@ def test_values_written_oddly_read_as_on_duckdb(small_frames, write_cef, spark, 
         ("blocks.txt", "x|7731\n", "blocks.txt: expected as many values between pipes"),
     ],
 )
-def test_a_wrong_line_is_refused(file, text, sentence, small_frames, write_cef, spark, tmp_path):
+def test_a_bad_line_is_refused(file, text, sentence, small_frames, write_cef, spark, tmp_path):
     path = write_cef(tmp_path, small_frames)
     with (tmp_path / file).open("a") as stream:
         stream.write(text)
@@ -67,9 +67,9 @@ def test_a_wrong_line_is_refused(file, text, sentence, small_frames, write_cef, 
     assert "7731" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(small_frames, write_cef, spark, tmp_path):
+def test_a_missing_file_is_refused(small_frames, write_cef, spark, tmp_path):
     path = write_cef(tmp_path, small_frames)
     (tmp_path / "units.txt").unlink()
     with pytest.raises(DataError) as caught:
         load(path, spark)
-    assert "units.txt: expected files there that Spark can see" in str(caught.value)
+    assert "units.txt: expected files that every Spark worker can see" in str(caught.value)

@@ -1,8 +1,9 @@
-"""The real commands against real processes: a standalone cluster of a master and two workers, and Spark Connect."""
+"""The phsafe command on real clusters: a standalone cluster with a master and two workers, and Spark Connect."""
 
 import filecmp
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -10,21 +11,21 @@ import time
 
 import pytest
 
-from phsafe.folder import Release
 from phsafe.privacy.ledger import Ledger
+from phsafe.releases.release_folder import Release
 
 pytestmark = pytest.mark.needs("java")
 
 
 @pytest.fixture(scope="session")
 def tiny(helpers):
-    """Settings under which small data take less time."""
+    """Settings that speed up queries on small data."""
     return helpers.settings({k: v for k, v in helpers.TINY.items() if k not in helpers.SMALL})
 
 
 @pytest.fixture(params=["standalone", "connect"])
 def where(request, helpers):
-    """The words that name a cluster."""
+    """The command line options that select a cluster."""
     if request.param == "connect":
         return ["--engine", "spark", "--spark-master", request.getfixturevalue("connect")]
     master = request.getfixturevalue("cluster").master
@@ -33,7 +34,7 @@ def where(request, helpers):
 
 @pytest.fixture(scope="module")
 def config(us, tmp_path_factory):
-    """The 2020 parameters with thresholds that cut many households."""
+    """The 2020 parameters with low thresholds that truncate many households."""
     document = json.loads(us.read_text())
     document["tau"] = dict.fromkeys(document["tau"], 3)
     path = tmp_path_factory.mktemp("config") / "us.json"
@@ -58,17 +59,17 @@ def check_same(helpers, config, data, tmp_path, *words):
     assert "Exception" not in done.stderr
 
 
-def test_tabulate_small(helpers, where, tiny, config, small, tmp_path):
+def test_tabulate_the_small_dataset(helpers, where, tiny, config, small, tmp_path):
     check_same(helpers, config, small, tmp_path, *where, *tiny)
 
 
-def test_tabulate_households(helpers, where, config, households, tmp_path):
-    """With all of Spark's optimisations."""
+def test_tabulate_synthetic_households(helpers, where, config, households, tmp_path):
+    """With all of Spark's optimizations enabled."""
     check_same(helpers, config, households, tmp_path, *where)
 
 
 def test_release_over_connect(helpers, connect, tiny, us, small, tmp_path):
-    """From the environment, as platforms set it."""
+    """With the address in the environment, as platforms set it."""
     words = ("--engine", "spark", "--ledger", tmp_path / "ledger", *tiny)
     done = helpers.run("release", us, small, tmp_path / "out", *words, env={"SPARK_REMOTE": connect})
     assert done.returncode == 0, done.stderr
@@ -78,24 +79,24 @@ def test_release_over_connect(helpers, connect, tiny, us, small, tmp_path):
     assert entry.fingerprint
 
 
-def test_a_worker_is_lost_in_the_middle_of_a_release(helpers, cluster, us, households, tmp_path):
-    """The run finishes, or fails with nothing made; whatever is there was charged once, and its noise is one."""
+def test_losing_a_worker_during_a_release(helpers, cluster, us, households, tmp_path):
+    """The run either finishes or fails without output; any release was charged exactly once."""
     words = ("--engine", "spark", "--spark-master", cluster.master, *helpers.settings(helpers.ON_CLUSTER))
     process = subprocess.Popen(
         helpers.command("release", us, households, tmp_path / "out", "--ledger", tmp_path / "ledger", *words),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | helpers.PYTHON,
     )  # fmt: skip
-    said, seen = [], threading.Event()
+    printed, seen = [], threading.Event()
 
     def listen():
         for line in process.stderr:
-            said.append(line)
+            printed.append(line)
             if "counting" in line:
                 seen.set()
 
     listener = threading.Thread(target=listen)
     listener.start()
-    assert seen.wait(200), said
+    assert seen.wait(200), printed
     time.sleep(1)
     cluster.kill("worker1")
     code = process.wait(240)
@@ -109,13 +110,13 @@ def test_a_worker_is_lost_in_the_middle_of_a_release(helpers, cluster, us, house
     else:
         assert code == 1
         assert not (tmp_path / "out").exists()
-        assert "error: " in said[-1]
+        assert "error: " in printed[-1]
     assert len(entries) <= 1
     assert [path for path in tmp_path.iterdir() if "partial" in path.name] == []
 
 
 def quick(helpers, us, tmp_path, data, *words, env=None):
-    """A release that must be refused with one sentence within a minute, nothing charged and nothing left."""
+    """Run a release that must be refused within a minute, with one sentence, no charge and no files."""
     began = time.monotonic()
     done = helpers.run(
         "release", us, data, tmp_path / "out", "--ledger", tmp_path / "ledger", "--engine", "spark", *words,
@@ -141,32 +142,32 @@ def quick(helpers, us, tmp_path, data, *words, env=None):
         ("http://127.0.0.1:8080", "expected a Spark master such as"),
     ],
 )
-def test_masters_that_are_not_there(helpers, us, small, tmp_path, master, words):
+def test_unreachable_and_malformed_masters_are_refused(helpers, us, small, tmp_path, master, words):
     line = quick(helpers, us, tmp_path, small, "--spark-master", master)
     assert words in line
     assert "abc" not in line
 
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])
-def test_something_else_listens_there(helpers, us, small, tmp_path, scheme, monkeypatch):
-    """As in the command, but for its patience of 30 seconds."""
+def test_a_port_of_another_service_is_refused(helpers, us, small, tmp_path, scheme, monkeypatch):
+    """Run the command with shorter timeouts."""
     code = "from phsafe.cli import main; from phsafe.readers import spark_session as s; s.START = s.ANSWER = 4; main()"
     monkeypatch.setattr(helpers, "command", lambda *words: [helpers.sys.executable, "-c", code, *map(str, words)])
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"{scheme}://127.0.0.1:{server.getsockname()[1]}"
         words = helpers.settings(helpers.SMALL) if scheme == "spark" else ()
         line = quick(helpers, us, tmp_path, small, "--spark-master", master, *words)
-    assert "did not take this program on within 4 seconds" in line or "can't reach" in line
+    assert re.search("did not accept .* within 4 seconds", line) or "can't reach" in line
 
 
 @pytest.mark.parametrize("place", ["file:///no/such/folder", "hdfs://127.0.0.1:9/census"])
-def test_data_that_are_not_there(helpers, connect, us, tmp_path, place):
+def test_unreachable_data_is_refused(helpers, connect, us, tmp_path, place):
     line = quick(helpers, us, tmp_path, place, "--spark-master", connect)
     assert place in line
 
 
-def test_validate_for_machines(helpers, connect, tiny, us, small):
-    """Nothing but JSON on standard output."""
+def test_validate_prints_the_same_json(helpers, connect, tiny, us, small):
+    """Standard output contains only JSON."""
     words = ("--json", "--engine", "spark", "--spark-master", connect, *tiny)
     done = helpers.run("validate", us, small, *words)
     assert done.returncode == 0
@@ -174,7 +175,7 @@ def test_validate_for_machines(helpers, connect, tiny, us, small):
 
 
 def test_settings_come_from_spark_defaults(helpers, us, small, tmp_path):
-    """No master and no settings in the command: the cluster's own folder of settings has them."""
+    """Without a master and settings on the command line, Spark's configuration folder applies."""
     conf = helpers.TINY | {"spark.master": "local[1]", "spark.app.name": "ours"}
     (tmp_path / "conf").mkdir()
     lines = [f"{key} {value}\n" for key, value in conf.items()]

@@ -1,4 +1,4 @@
-"""What runs on executors: our code by value, over NumPy and PyArrow alone; and what is said where something lacks."""
+"""Executors run code shipped by value with only NumPy and PyArrow; missing packages are reported."""
 
 import json
 import os
@@ -13,23 +13,23 @@ import pyarrow as pa
 import pytest
 
 from phsafe import tabulate
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting.plan import Plan
-from phsafe.engines import spark as spark_engine
+from phsafe.engines import spark_engine
 from phsafe.engines.spark_tasks import SHUFFLED_ARROW, CountTask, EncodeTask
 from phsafe.errors import PHSafeError
+from phsafe.pipeline.scan import scan_tables
 from phsafe.privacy.ledger import Ledger
 from phsafe.readers import load
-from phsafe.readers import spark as spark_reader
-from phsafe.scan import scan_tables
-from phsafe.synthesis import synth
+from phsafe.readers import spark_tables as spark_reader
+from phsafe.synthetic import synth
 
 pytestmark = pytest.mark.needs("java")
 LACKS = (
     "phsafe: error: a Spark executor lacks NumPy or PyArrow; "
-    "install both for the Python that executors run (PYSPARK_PYTHON names it)"
+    "install both for the Python that executors run (set by PYSPARK_PYTHON)"
 )
-#: Refuses to import whatever `allowed` says no to.
+#: Code that makes imports fail unless the expression `allowed` is true.
 HIDE = """
 import sys
 
@@ -46,7 +46,7 @@ BARE = "root in sys.stdlib_module_names or root[0] == '_' or root in ('numpy', '
 
 @pytest.fixture
 def python(tmp_path_factory):
-    """A Python program that runs some code before all other: this one, otherwise."""
+    """Create a Python executable that is this one, but runs some code at startup."""
 
     def make(code):
         folder = tmp_path_factory.mktemp("python")
@@ -107,14 +107,14 @@ def test_executors_of_a_cluster_without_this_package(helpers, cluster, us, small
     assert count(helpers, us, small, *words, PYSPARK_PYTHON=bare) == ["[True, False, False, False]", "True"]
 
 
-def test_executors_of_this_machine_run_this_python(helpers, us, small):
-    """Where nobody says otherwise; there may be no other Python, or one without anything."""
+def test_local_executors_run_the_same_python(helpers, us, small):
+    """Unless PYSPARK_PYTHON is set; another Python may not exist or may lack the packages."""
     words = "local[1]", *conf(helpers.TINY)
     assert count(helpers, us, small, *words, PYSPARK_PYTHON=None) == ["[True, True, True, True]", "True"]
 
 
 def refused(helpers, us, small, tmp_path, *words, **env):
-    """A release that ends with one sentence, nothing charged and no folder."""
+    """Run a release that must be refused with one sentence, no charge and no output folder."""
     paths = "release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger"
     done = helpers.run(*paths, "--engine", "spark", *words, env=env)
     assert done.returncode == 1, done.stderr
@@ -145,7 +145,7 @@ def test_an_executor_behind_spark_connect_lacks_a_package(helpers, us, small, tm
         assert refused(helpers, us, small, tmp_path, "--spark-master", address) == LACKS
 
 
-def test_an_executor_can_t_start_python(helpers, us, small, tmp_path):
+def test_an_executor_cannot_start_python(helpers, us, small, tmp_path):
     words = "--spark-master", "local[2]", *helpers.settings(helpers.TINY)
     line = refused(helpers, us, small, tmp_path, *words, PYSPARK_PYTHON="/no/such/python")
     assert line.startswith("phsafe: error: Spark's executors can't start Python; install it there")
@@ -159,27 +159,27 @@ def test_an_executor_runs_another_version_of_python(helpers, us, small, tmp_path
     )
     words = "--spark-master", "local[2]", *helpers.settings(helpers.TINY)
     line = refused(helpers, us, small, tmp_path, *words, PYSPARK_PYTHON=other)
-    assert line.startswith("phsafe: error: Spark's executors run another version of Python")
+    assert line.startswith("phsafe: error: Spark's executors run another Python version")
 
 
-def test_an_executor_has_a_python_that_does_not_run(helpers, us, small, tmp_path, python):
+def test_an_executor_s_python_fails_to_start(helpers, us, small, tmp_path, python):
     broken = python(HIDE.format(allowed="root != 'pyspark'"))
     words = "--spark-master", "local[2]", *helpers.settings(helpers.TINY)
     line = refused(helpers, us, small, tmp_path, *words, PYSPARK_PYTHON=broken)
     assert line.startswith("phsafe: error: Spark's executors can't start Python; install it there")
 
 
-def test_an_executor_ends_in_the_middle(helpers, us, small, tmp_path, python):
-    """As where the system takes the memory of a process."""
-    mortal = python("import os, sys\nsys.setprofile(lambda f, e, a: f.f_code.co_name != '_count' or os._exit(9))\n")
+def test_an_executor_s_python_dies(helpers, us, small, tmp_path, python):
+    """As when the system kills a process for lack of memory."""
+    dying = python("import os, sys\nsys.setprofile(lambda f, e, a: f.f_code.co_name != '_count' or os._exit(9))\n")
     words = "--spark-master", "local[2]", *helpers.settings(helpers.TINY)
-    line = refused(helpers, us, small, tmp_path, *words, PYSPARK_PYTHON=mortal)
-    assert line.startswith("phsafe: error: a Python process of Spark's executors ended in the middle")
+    line = refused(helpers, us, small, tmp_path, *words, PYSPARK_PYTHON=dying)
+    assert line.startswith("phsafe: error: a Python process of a Spark executor died")
 
 
 @pytest.fixture(scope="module")
 def everywhere(tmp_path_factory):
-    """Made-up households in every state, a Parquet file for each."""
+    """Synthetic households in every state, one Parquet file per state."""
     folder = tmp_path_factory.mktemp("everywhere")
     synth(folder / "parquet", 5_000, seed=3)
     synth(folder / "csv", 5_000, seed=3, format="csv")
@@ -187,8 +187,8 @@ def everywhere(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("form", "most"), [("parquet", 10), ("csv", 12)])
-def test_jobs_and_events(helpers, us, everywhere, tmp_path, form, most, record_property):
-    """A run is a few jobs, and what Spark logs of it is small; however many files there are."""
+def test_the_number_of_jobs_and_the_event_log_are_small(helpers, us, everywhere, tmp_path, form, most, record_property):
+    """However many files there are."""
     (tmp_path / "log").mkdir()
     logged = helpers.SMALL | {
         "spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
@@ -213,7 +213,7 @@ def kernel(us):
 
 @pytest.fixture(scope="module")
 def shuffled(kernel, small_frames):
-    """The rows of the small data as they are shuffled."""
+    """The rows of the small dataset as they are shuffled."""
     batches = [
         batch
         for number, (name, frame) in enumerate(small_frames.items())
@@ -223,26 +223,26 @@ def shuffled(kernel, small_frames):
 
 
 def partition(kernel, rows):
-    """What a partition of some rows gives back."""
+    """The result of counting some rows as a partition."""
     (batch,) = CountTask(kernel, ("persons", "units", "geo"))(iter(rows.to_batches()))
     return batch.to_pylist()[0]
 
 
 def parts(shuffled, number):
-    """The rows in partitions by their bucket; what was found before the shuffle comes along with the last."""
+    """Split the rows into partitions by bucket; the results of encoding go to the last."""
     buckets = shuffled["bucket"].to_numpy()
     return [shuffled.filter(pa.array(buckets % number == i)) for i in range(number)]
 
 
 def plain(counted):
-    """All that was counted, to compare."""
+    """All results in a form that can be compared."""
     tallies = {name: [part.tolist() for part in tally.items()] for name, tally in counted.tallies.items()}
-    return counted.rows, counted.households, counted.broken, tallies, counted.beyond.tolist()
+    return counted.rows, counted.households, counted.violations, tallies, counted.beyond.tolist()
 
 
 @pytest.mark.parametrize("number", [1, 2, 7])
 def test_partitions_add_up(kernel, shuffled, small_frames, duck, number):
-    found = spark_engine._added(kernel, [partition(kernel, rows) for rows in parts(shuffled, number)])
+    found = spark_engine._total(kernel, [partition(kernel, rows) for rows in parts(shuffled, number)])
     expected = duck.scan(load(small_frames, duck).tables, kernel, lambda done: None)
     assert plain(found) == plain(expected)
     assert found.households > 100
@@ -251,13 +251,13 @@ def test_partitions_add_up(kernel, shuffled, small_frames, duck, number):
 def test_rows_of_a_key_in_several_partitions_are_refused(kernel, shuffled):
     half = shuffled.num_rows // 2
     found = [partition(kernel, rows) for rows in (shuffled[:half], shuffled[half:])]
-    with pytest.raises(PHSafeError, match="rows of one key in several partitions"):
-        spark_engine._added(kernel, found)
-    one = {"buckets": pickle.dumps(np.array([5, 9])), "counted": pickle.dumps(kernel.nothing())}
+    with pytest.raises(PHSafeError, match="rows of one household key in several partitions"):
+        spark_engine._total(kernel, found)
+    one = {"buckets": pickle.dumps(np.array([5, 9])), "counted": pickle.dumps(kernel.empty())}
     other = one | {"buckets": pickle.dumps(np.array([7, 9]))}
-    with pytest.raises(PHSafeError, match="rows of one key in several partitions"):
-        spark_engine._added(kernel, [one, other])
-    assert spark_engine._added(kernel, [one]).households == 0
+    with pytest.raises(PHSafeError, match="rows of one household key in several partitions"):
+        spark_engine._total(kernel, [one, other])
+    assert spark_engine._total(kernel, [one]).households == 0
 
 
 def test_a_row_in_the_wrong_bucket_is_refused(kernel, shuffled):
@@ -269,23 +269,23 @@ def test_a_row_in_the_wrong_bucket_is_refused(kernel, shuffled):
             partition(kernel, wrong)
 
 
-def test_a_shuffle_that_scatters_a_key_is_refused(us, spark, small_frames, monkeypatch):
-    """As if Spark split a partition that is large."""
+def test_a_shuffle_that_splits_a_key_is_refused(us, spark, small_frames, monkeypatch):
+    """As if Spark split a large partition."""
     from pyspark.sql.classic.dataframe import DataFrame
 
     repartition = DataFrame.repartition
     monkeypatch.setattr(DataFrame, "repartition", lambda self, column: repartition(self, 3))
-    with pytest.raises(PHSafeError, match="rows of one key in several partitions"):
+    with pytest.raises(PHSafeError, match="rows of one household key in several partitions"):
         scan_tables(load(small_frames, spark), Config.load(us), spark)
 
 
-def test_a_session_with_large_types(us, small_frames, spark_options, monkeypatch):
-    """What a given session asks of Arrow changes nothing: odd texts in some of many batches."""
+def test_a_session_with_large_variable_types(us, small_frames, spark_options, monkeypatch):
+    """Arrow settings of the caller's session have no effect, even if some batches have raw values."""
     monkeypatch.setitem(spark_reader.PINNED, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     session = spark_options.session
     session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
-    is_odd = pl.int_range(pl.len()) % 500 == 7
-    persons = small_frames["persons"].with_columns(RELSHIP=pl.when(is_odd).then(pl.lit("é")).otherwise("RELSHIP"))
+    is_unknown = pl.int_range(pl.len()) % 500 == 7
+    persons = small_frames["persons"].with_columns(RELSHIP=pl.when(is_unknown).then(pl.lit("é")).otherwise("RELSHIP"))
     try:
         found = tabulate(us, small_frames | {"persons": persons}, options=spark_options, skip_validation=True)
     finally:

@@ -1,4 +1,4 @@
-"""Reading on Spark: what DuckDB reads is read the same, what it refuses is refused, and no record is ever shown."""
+"""Reading on Spark: the same input is read or refused as on DuckDB, and no record is ever quoted."""
 
 import gzip
 import logging
@@ -13,9 +13,9 @@ from phsafe.counting.encode import ColumnEncoder
 from phsafe.counting.records import RecordFormat
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError
+from phsafe.model.schema import PERSONS
 from phsafe.readers import load
-from phsafe.readers.columns import plain_type
-from phsafe.schema import PERSONS
+from phsafe.readers.column_check import plain_type
 
 pytestmark = pytest.mark.needs("java")
 MARKER = "S3CRET"
@@ -23,7 +23,7 @@ GOOD = "".join(f"{i},x{i}\n" for i in range(300)).encode()
 
 
 def rows(engine, path):
-    """All records of a CSV file with columns A and B, in order, through the header's own reader."""
+    """All records of a CSV file, sorted."""
     from phsafe.readers import delimited
 
     if engine.storage is None:
@@ -46,13 +46,13 @@ READ = {
     "quotes": b'"A","B"\n"1","a,b"\n2,"a ""b"""\n"""",""""""\n',
     "empty fields": b'A,B\n1,\n,2\n"",""\n',
     "zeros and spaces": b"A,B\n007, 0 \n\t, \n",
-    "odd letters": "A,B\n'a,|\n\\,\\n\né,\u2028\u0085x\n#,;\n".encode(),
+    "special characters": "A,B\n'a,|\n\\,\\n\né,\u2028\u0085x\n#,;\n".encode(),
     "only the header's names": b"A,B\n1,A\nA,1\n",
 }
 
 
 @pytest.mark.parametrize("form", READ)
-def test_csv_reads_as_on_duckdb(spark, duck, tmp_path, form):
+def test_csv_is_read_as_on_duckdb(spark, duck, tmp_path, form):
     (tmp_path / "x.csv").write_bytes(READ[form])
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(READ[form]))
     expected = rows(duck, tmp_path / "x.csv")
@@ -70,20 +70,20 @@ REFUSED = {
     "crlf among lf": f"1,{MARKER}\r\n".encode(),
     "cr among lf": f"1,{MARKER}\r".encode(),
     "line end in a value": f'1,"{MARKER}\nx"\n'.encode(),
-    "nothing": f"1,{MARKER}\x00\n".encode(),
+    "null character": f"1,{MARKER}\x00\n".encode(),
     "header again": f"A,B\n1,{MARKER}\n".encode(),
 }
 
 
 @pytest.mark.parametrize("form", REFUSED)
-def test_bad_lines_are_refused_and_never_shown(spark, tmp_path, form, capfd, caplog):
+def test_bad_lines_are_refused_and_never_quoted(spark, tmp_path, form, capfd, caplog):
     path = tmp_path / "persons.csv"
     path.write_bytes(b"A,B\n" + GOOD + REFUSED[form] + GOOD)
     with caplog.at_level(logging.DEBUG), pytest.raises(DataError) as caught:
         rows(spark, path)
     assert str(caught.value).startswith(f"file://{path}: expected CSV in UTF-8")
-    said = capfd.readouterr()
-    assert MARKER not in f"{caught.value}{said.out}{said.err}{caplog.text}"
+    printed = capfd.readouterr()
+    assert MARKER not in f"{caught.value}{printed.out}{printed.err}{caplog.text}"
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
@@ -107,7 +107,7 @@ def test_headers_that_are_none(spark, tmp_path, content, words):
 @pytest.mark.parametrize(
     "name", ["a*b", "[ab]", "a?b", "a{b,c}", "a b", "%20", "a#b", "é", "A=5", "a:b", "a\\b", "a'b"]
 )
-def test_paths_are_taken_letter_by_letter(spark, tmp_path, name):
+def test_special_characters_in_paths_are_literal(spark, tmp_path, name):
     for folder, value in ((tmp_path / name, "right"), (tmp_path / "axb", "wrong"), (tmp_path / "b", "wrong")):
         folder.mkdir(exist_ok=True)
         (folder / "p.csv").write_text(f"A,B\n3,{value}\n")
@@ -147,31 +147,31 @@ def test_damaged_parquet(spark, tmp_path, capfd):
         spark.read_parquet([path])
 
 
-def test_parquet_with_bytes_that_are_no_text(us, spark_options, small_frames, tmp_path):
+def test_parquet_text_that_is_not_utf_8_is_refused(us, spark_options, small_frames, tmp_path):
     for name, frame in small_frames.items():
         frame.write_parquet(tmp_path / f"{name}.parquet")
     persons = small_frames["persons"].to_arrow()
-    odd = persons["RELSHIP"].cast(pa.binary()).to_pylist()
-    odd[7] = b"\xff" + MARKER.encode()
-    texts = pa.Array.from_buffers(pa.string(), len(odd), pa.array(odd, pa.binary()).buffers())
-    place = persons.schema.get_field_index("RELSHIP")
-    pq.write_table(persons.set_column(place, "RELSHIP", texts), tmp_path / "persons.parquet")
+    values = persons["RELSHIP"].cast(pa.binary()).to_pylist()
+    values[7] = b"\xff" + MARKER.encode()
+    texts = pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+    index = persons.schema.get_field_index("RELSHIP")
+    pq.write_table(persons.set_column(index, "RELSHIP", texts), tmp_path / "persons.parquet")
     for options in (None, spark_options):
         with pytest.raises(DataError) as caught:
             tabulate(us, tmp_path, options=options, skip_validation=True)
         assert len(str(caught.value).splitlines()) == 1
         assert MARKER not in str(caught.value)
-    assert str(caught.value) == "the input: expected texts in UTF-8, got other bytes"
+    assert str(caught.value) == "the input: expected text in UTF-8, got other bytes"
 
 
-def test_a_column_that_stands_twice(engine, small_frames):
+def test_a_repeated_column_is_refused_by_both_engines(engine, small_frames):
     persons = small_frames["persons"].to_arrow()
     twice = persons.append_column("QAGE", persons["QAGE"])
-    with pytest.raises(DataError, match="expected column QAGE once, got it again"):
+    with pytest.raises(DataError, match="expected column QAGE once, got it more than once"):
         load(small_frames | {"persons": twice}, engine)
 
 
-def test_frames_of_every_type_are_taken_as_on_duckdb(spark, duck):
+def test_frames_of_every_type_are_read_as_on_duckdb(spark, duck):
     frame = pa.table(
         {
             "small": pa.array([1, None], pa.uint8()),
@@ -187,9 +187,9 @@ def test_frames_of_every_type_are_taken_as_on_duckdb(spark, duck):
     found = {}
     for engine in (duck, spark):
         table = engine.read_arrow(frame)
-        kinds = {column.name: plain_type(column.type) for column in table.schema}
-        assert all(kinds[name] == pa.string() for name in texts)
-        assert all(pa.types.is_integer(kinds[name]) for name in numbers)
+        dtypes = {column.name: plain_type(column.type) for column in table.schema}
+        assert all(dtypes[name] == pa.string() for name in texts)
+        assert all(pa.types.is_integer(dtypes[name]) for name in numbers)
         columns = engine.fetch(table).combine_chunks().to_batches()[0]
         read = {name: age.readable(columns[name]) for name in numbers}
         read |= {name: race.readable(columns[name]) for name in texts}
@@ -199,20 +199,20 @@ def test_frames_of_every_type_are_taken_as_on_duckdb(spark, duck):
 
 
 def test_tables_of_every_type_are_counted_as_on_duckdb(spark_options, us, small_frames):
-    odd = small_frames["persons"].to_arrow()
-    kinds = {
+    persons = small_frames["persons"].to_arrow()
+    dtypes = {
         "RTYPE": pa.uint8(), "MAFID": pa.uint32(), "QAGE": pa.uint64(), "CENHISP": pa.int8(),
         "CENRACE": pa.large_string(), "RELSHIP": pa.dictionary(pa.int32(), pa.string()),
     }  # fmt: skip
-    columns = {name: odd[name].cast(pa.string()).cast(pa.int64()) for name in ("RTYPE", "MAFID", "QAGE", "CENHISP")}
-    columns |= {"CENRACE": odd["CENRACE"].cast(pa.string()), "RELSHIP": odd["RELSHIP"].cast(pa.string())}
-    persons = pa.table({name: column.cast(kinds[name]) for name, column in columns.items()})
+    columns = {name: persons[name].cast(pa.string()).cast(pa.int64()) for name in ("RTYPE", "MAFID", "QAGE", "CENHISP")}
+    columns |= {"CENRACE": persons["CENRACE"].cast(pa.string()), "RELSHIP": persons["RELSHIP"].cast(pa.string())}
+    persons = pa.table({name: column.cast(dtypes[name]) for name, column in columns.items()})
     found = tabulate(us, small_frames | {"persons": persons}, options=spark_options)
     assert found.equals(tabulate(us, small_frames))
 
 
 def forms(folder, frames, how):
-    """The small data in one of the forms that a folder may have."""
+    """Write the small dataset in one of the forms that a folder may have."""
     for name, frame in frames.items():
         if how == "csv.gz":
             (folder / f"{name}.csv.gz").write_bytes(gzip.compress(frame.write_csv().encode()))
@@ -220,9 +220,8 @@ def forms(folder, frames, how):
             frame.write_parquet(folder / f"{name}.parquet")
         elif how == "parts":
             (folder / name).mkdir()
-            for i, piece in enumerate(frame.iter_slices(100)):
-                piece.write_parquet(folder / name / f"{i}.parquet")
-            frame.write_parquet(folder / name / "_unfinished.parquet")
+            for i, part in enumerate(frame.iter_slices(100)):
+                part.write_parquet(folder / name / f"{i}.parquet")
             (folder / name / "_SUCCESS").touch()
     return folder
 
@@ -234,43 +233,43 @@ def test_every_form_of_a_folder(engine, small_frames, tmp_path, how):
     assert counted == {name: frame.height for name, frame in small_frames.items()}
 
 
-def test_problems_of_a_folder_are_told_at_once(spark, small_frames, tmp_path):
+def test_problems_of_a_folder_are_reported_together(spark, small_frames, tmp_path):
     small_frames["persons"].write_csv(tmp_path / "persons.csv")
     small_frames["persons"].write_parquet(tmp_path / "persons.parquet")
     small_frames["geo"].drop("MAFID").write_csv(tmp_path / "geo.csv")
     with pytest.raises(DataError) as caught:
         load(tmp_path, spark)
-    said = str(caught.value)
-    assert "got persons.csv and persons.parquet" in said
-    assert "expected units.csv, units.parquet or a folder units" in said
-    assert "column MAFID is missing" in said
+    printed = str(caught.value)
+    assert "got persons.csv and persons.parquet" in printed
+    assert "expected units.csv, units.parquet or a folder units" in printed
+    assert "column MAFID is missing" in printed
 
 
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("file:///no/such/folder", "got nothing"),
-        ("s3a://bucket/census", "no file system of that kind"),
-        ("odd+scheme://x/y", "no file system of that kind"),
+        ("file:///no/such/folder", "got none"),
+        ("s3a://bucket/census", "doesn't support this file system"),
+        ("odd+scheme://x/y", "doesn't support this file system"),
         ("hdfs://127.0.0.1:9/census", "can't reach"),
         ("hdfs://no-such-host.invalid:8020/census", "can't reach"),
     ],
 )
-def test_places_that_can_t_be_read(spark, address, words):
+def test_unreadable_addresses_are_refused(spark, address, words):
     with pytest.raises(DataError, match=words) as caught:
         load(address, spark)
     assert str(caught.value).startswith(f"{address}: ")
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_file_is_no_folder(spark, tmp_path):
+def test_a_file_instead_of_a_folder_is_refused(spark, tmp_path):
     (tmp_path / "x").write_text("x")
     with pytest.raises(DataError, match="expected a folder"):
         load(tmp_path / "x", spark)
 
 
-def test_a_folder_without_permission(spark, tmp_path, monkeypatch):
-    """What Spark says where the account may not read; the tests may run as root, who may read anything."""
+def test_a_folder_without_permission_is_refused(spark, tmp_path, monkeypatch):
+    """Simulated, because tests may run as root, who can read anything."""
     from pyspark.errors import AnalysisException
 
     def refuse(*_):
@@ -283,11 +282,11 @@ def test_a_folder_without_permission(spark, tmp_path, monkeypatch):
 
 
 def test_only_spark_reads_addresses(duck):
-    with pytest.raises(DataError, match="only Spark reads such an address"):
+    with pytest.raises(DataError, match="only Spark can read such an address"):
         load("hdfs://node/census", duck)
 
 
-def test_a_session_that_is_given_stays_as_it_was(spark_options, small):
+def test_the_caller_s_session_is_restored(spark_options, small):
     session = spark_options.session
     session.conf.set("spark.sql.ansi.enabled", "false")
     session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")

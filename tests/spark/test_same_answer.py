@@ -1,4 +1,4 @@
-"""The same rows mean the same on both engines: values of every kind, to the last digit and the last finding."""
+"""Both engines give the same counts and findings for values of every kind."""
 
 import functools
 import importlib.util
@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phsafe import tabulate, validate
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting.encode import missing, outside
-from phsafe.exact_counts import tidy
+from phsafe.model.schema import GEO, PERSONS, UNITS
+from phsafe.pipeline.exact_counts import tidy
+from phsafe.pipeline.scan import scan_tables
+from phsafe.pipeline.validation import report
 from phsafe.readers import load
-from phsafe.scan import scan_tables
-from phsafe.schema import GEO, PERSONS, UNITS
-from phsafe.validation.report import report
 
 pytestmark = pytest.mark.needs("java")
 TEXTS = [
@@ -56,7 +56,7 @@ def frames(persons=None, units=None, geo=None):
 
 @pytest.fixture(scope="module")
 def counted(us, duck, spark):
-    """What both engines count: they must agree in every count, finding and key. Returns what was found."""
+    """Count on both engines, and assert that all counts, findings and example keys agree."""
     document = json.loads(us.read_text()) | {"state_filter": ["44"]}
 
     def run(data, tau=3):
@@ -67,7 +67,7 @@ def counted(us, duck, spark):
             found.append(scan_tables(tables, config, engine, examples=10_000))
         one, other = found
         assert report(one, {}) == report(other, {})
-        assert one.counted.broken == other.counted.broken
+        assert one.counted.violations == other.counted.violations
         keys = [{rule: keys.tolist() for rule, keys in tabulated.counted.keys.items()} for tabulated in found]
         assert keys[0] == keys[1]
         for truncate in (True, False):
@@ -78,7 +78,7 @@ def counted(us, duck, spark):
 
 
 def test_texts_as_numbers(counted):
-    """Texts are numbers in one form only: no blanks, signs, fractions or line ends around them."""
+    """A text is a number only in one form: without blanks, signs, fractions or line ends."""
     people = [person(FIRST + i, QAGE=text) for i, text in enumerate(TEXTS)]
     _, keys = counted(frames(people))
     is_number = [text is not None and re.fullmatch("0|[1-9][0-9]{0,8}", text) is not None for text in TEXTS]
@@ -99,7 +99,7 @@ def test_texts_as_numbers(counted):
     ],
 )
 def test_texts_in_conditions(counted, table, column):
-    """A code is the same text, letter by letter; whatever else is there is missing or outside the domain."""
+    """A code must match exactly; anything else is missing or outside the domain."""
     layout, make = {"persons": (PERSONS, person), "units": (UNITS, unit), "geo": (GEO, place)}[table]
     codes = list(layout[column].codes)
     texts = [*TEXTS, *codes, *(f"{code} " for code in codes), *(f"{code}\n" for code in codes)]
@@ -114,13 +114,13 @@ def test_digits_in_a_domain(counted):
     places = [place(FIRST + i, TABBLKGRPCE=text) for i, text in enumerate(TEXTS)]
     tabulated, _ = counted(frames(geo=places))
     inside = sum(text is not None and re.fullmatch("[0-9]", text) is not None for text in TEXTS)
-    counts = tabulated.counted.broken
+    counts = tabulated.counted.violations
     assert counts[outside(GEO, GEO["TABBLKGRPCE"])] == len(TEXTS) - TEXTS.count(None) - inside
     assert counts[missing(GEO, GEO["TABBLKGRPCE"])] == TEXTS.count(None)
 
 
 def test_numbers_of_every_size(counted):
-    """As keys and as values: what 32 bits can't hold is no number."""
+    """As keys and as values: an integer beyond 32 bits counts as missing."""
     people = [
         person(mafid, QAGE=age, CENHISP=ethnicity)
         for mafid in (FIRST, *NUMBERS)
@@ -131,12 +131,12 @@ def test_numbers_of_every_size(counted):
     none = [n for n in NUMBERS if n is None or not -(2**31) <= n < 2**31]
     assert tabulated.counted.rows["persons"] == len(people)
     assert tabulated.counted.households == 1 + len(NUMBERS) - len(none)
-    assert tabulated.counted.broken[missing(UNITS, UNITS["MAFID"])] == 2 * len(none)
+    assert tabulated.counted.violations[missing(UNITS, UNITS["MAFID"])] == 2 * len(none)
     assert keys[outside(GEO, GEO["MAFID"])] == sorted(set(NUMBERS) - set(none))
 
 
-def test_classes_of_texts_and_numbers(counted):
-    """Every text with every number, in one household and in many."""
+def test_combinations_of_texts_and_numbers(counted):
+    """Every text with every number, in one household and in separate ones."""
     pairs = [(text, number) for text in (*TEXTS, "25", "20") for number in (*NUMBERS, 17, 18, 115)]
     apart = [person(FIRST + i, RELSHIP=text, QAGE=number) for i, (text, number) in enumerate(pairs)]
     together = [row | {"MAFID": FIRST + len(pairs)} for row in apart]
@@ -150,13 +150,13 @@ def test_frequent_keys(counted, limit):
     mixed = keys[::2] + keys[1::2]
     tabulated, found = counted(frames(units=[unit(key) for key in mixed], geo=[place(key) for key in mixed]))
     several = sorted({key for key in keys if key is not None and keys.count(key) > 1})
-    (rule,) = [rule for rule in found if rule.name == "MAFID stands once in units"]
+    (rule,) = [rule for rule in found if rule.name == "MAFID is unique in units"]
     assert found[rule] == several
-    assert tabulated.counted.broken[rule] == sum(keys.count(key) for key in several)
+    assert tabulated.counted.violations[rule] == sum(keys.count(key) for key in several)
 
 
 def test_the_order_of_2020(us, counted, spark, oracle, as_dict):
-    """Who is kept, where records have values of no domain, and where they are the same."""
+    """Truncation with identical records and with values outside their domains."""
     mafids = (100_000_001, 899_999_999)
     people = [
         person(mafid, QAGE=age, CENRACE=race)
@@ -184,14 +184,14 @@ def test_small_data(us, small, spark_options, expected, as_dict):
 
 
 def test_parity_with_2020(us, parity, spark_options, expected, as_dict):
-    """Households above the thresholds with mixed members: truncation keeps the people that 2020 kept."""
+    """In households above the thresholds, truncation keeps the same people as in 2020."""
     frame = tabulate(us, parity, options=spark_options, skip_validation=True)
     assert as_dict(frame) == expected(parity / "truncated_counts_2020.csv")
     assert not frame.equals(tabulate(us, parity, truncate=False, skip_validation=True))
 
 
-def test_validation_finds_the_same(us, small_frames, spark_options):
-    odd = small_frames | {
+def test_validation_gives_the_same_report(us, small_frames, spark_options):
+    damaged = small_frames | {
         "persons": small_frames["persons"].with_columns(
             QAGE=pl.when(pl.int_range(pl.len()) % 7 == 0).then(pl.lit("116\n")).otherwise("QAGE"),
             RELSHIP=pl.when(pl.int_range(pl.len()) % 11 == 0).then(None).otherwise("RELSHIP"),
@@ -202,13 +202,13 @@ def test_validation_finds_the_same(us, small_frames, spark_options):
             TABBLKST=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("03")).otherwise("TABBLKST")
         ),
     }
-    found = validate(us, odd, options=spark_options)
-    assert found == validate(us, odd)
+    found = validate(us, damaged, options=spark_options)
+    assert found == validate(us, damaged)
     assert not found.ok
 
 
-def test_a_crowd_at_one_address(us, small_frames, spark_options):
-    """More people than 16 bits can count, a universe far above its threshold, and each of them checked."""
+def test_a_household_of_more_than_65536_people(us, small_frames, spark_options):
+    """More people than 16 bits can count, far above every threshold."""
     one = small_frames["persons"].head(1).with_columns(RELSHIP=pl.lit("25"), QAGE=pl.lit("5"))
     others = one.with_columns(QAGE=pl.lit("30"), CENRACE=pl.lit("99"))
     crowded = small_frames | {"persons": pl.concat([small_frames["persons"], *[one] * 2**16, *[others] * 100])}
@@ -217,13 +217,13 @@ def test_a_crowd_at_one_address(us, small_frames, spark_options):
     assert max(finding.rows for finding in found.findings) > 2**16
     counts = tabulate(us, crowded, options=spark_options, skip_validation=True)
     assert counts.equals(tabulate(us, crowded, skip_validation=True))
-    everybody = tabulate(us, crowded, options=spark_options, skip_validation=True, truncate=False)
-    assert everybody.equals(tabulate(us, crowded, skip_validation=True, truncate=False))
-    assert everybody["COUNT"].max() > 2**16
+    untruncated = tabulate(us, crowded, options=spark_options, skip_validation=True, truncate=False)
+    assert untruncated.equals(tabulate(us, crowded, skip_validation=True, truncate=False))
+    assert untruncated["COUNT"].max() > 2**16
 
 
 def test_households_of_absurd_size(us_document, spark_options, small_frames):
-    """Of one tabulation only: the others have no budget."""
+    """With a budget for one table only."""
     for name, levels in us_document["privacy_budget"].items():
         us_document["privacy_budget"][name] = levels if name in ("PH1_num", "PH1_denom") else dict.fromkeys(levels, 0)
     persons, units = small_frames["persons"], small_frames["units"]
@@ -236,7 +236,7 @@ def test_households_of_absurd_size(us_document, spark_options, small_frames):
 
 @functools.cache
 def population_module():
-    """The populations of the DuckDB run of this test."""
+    """The module with the random populations that the DuckDB test uses."""
     path = Path(__file__).parents[1] / "counting" / "test_oracle.py"
     spec = importlib.util.spec_from_file_location("populations", path)
     module = importlib.util.module_from_spec(spec)
@@ -246,12 +246,12 @@ def population_module():
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
-def test_random_populations_equal_the_hand_count(data, spark, us, oracle, as_dict):
-    made = population_module()
-    households = st.lists(made.household(), min_size=60, max_size=80)
-    tables = made.records(data.draw(households), data.draw(st.integers(100_000_001, 800_000_000)))
-    tau = data.draw(made.TAU)
+def test_random_populations_match_the_oracle(data, spark, us, oracle, as_dict):
+    populations = population_module()
+    households = st.lists(populations.household(), min_size=60, max_size=80)
+    tables = populations.records(data.draw(households), data.draw(st.integers(100_000_001, 800_000_000)))
+    tau = data.draw(populations.TAU)
     config = Config.load(json.loads(us.read_text()) | {"state_filter": ["11", "44", "56"], "tau": tau})
-    counted = as_dict(tidy(config, scan_tables(load(made.frames(tables), spark), config, spark).counts()))
-    by_hand = oracle.tabulate(*made.as_read(tables), states=("11", "44", "56"), tau=tau)
+    counted = as_dict(tidy(config, scan_tables(load(populations.frames(tables), spark), config, spark).counts()))
+    by_hand = oracle.tabulate(*populations.as_read(tables), states=("11", "44", "56"), tau=tau)
     assert {key: n for key, n in counted.items() if n} == by_hand

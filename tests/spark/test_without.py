@@ -1,4 +1,4 @@
-"""Without Java or PySpark: one sentence with the fix, and everything else works. Needs neither."""
+"""Without Java or PySpark, Spark is refused with one sentence that says what to install, and DuckDB still works."""
 
 import sys
 
@@ -40,7 +40,7 @@ def test_no_java(monkeypatch, tmp_path, us, small, home):
         monkeypatch.setenv("JAVA_HOME", home)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.setattr(spark_session, "_running", lambda: None)
-    assert "install one, such as the Debian package openjdk-17-jre-headless" in refused()
+    assert "install it, for example the Debian package openjdk-17-jre-headless" in refused()
     assert tabulate(us, small).height == 12_688
 
 
@@ -55,20 +55,20 @@ def test_no_java(monkeypatch, tmp_path, us, small, home):
         {"engine": "abacus"},
     ],
 )
-def test_options_of_the_other_engine(options):
+def test_options_of_the_other_engine_are_refused(options):
     for call in (open_engine, started):
         with pytest.raises(PHSafeError), call(EngineOptions(**options)):
             pass
 
 
 @pytest.mark.parametrize("word", ["nothing", "=x", ""])
-def test_settings_that_are_none(phsafe_command, us, small, tmp_path, word):
+def test_malformed_settings_are_a_usage_error(phsafe_command, us, small, tmp_path, word):
     done = phsafe_command("tabulate", us, small, tmp_path / "out", "--engine", "spark", "--spark-conf", word)
     assert done.code == 2
     assert "KEY=VALUE" in done.err
 
 
-def test_an_address_has_no_ledger_beside_it(phsafe_command, us, tmp_path):
+def test_an_address_needs_a_named_ledger(phsafe_command, us, tmp_path):
     done = phsafe_command("release", us, "s3a://bucket/census", tmp_path / "out", "--engine", "spark")
     assert done.code == 1
     assert "--ledger" in done.err
@@ -84,4 +84,4 @@ def test_an_address_has_no_ledger_beside_it(phsafe_command, us, tmp_path):
     ],
 )
 def test_addresses_are_shown_without_secrets(master, shown):
-    assert spark_session.shown(master) == shown
+    assert spark_session.redacted(master) == shown

@@ -1,4 +1,4 @@
-"""Words to calls: the `phsafe` command. Heavy imports wait until a command needs them."""
+"""The `phsafe` command: parses the command line and calls the Python API. Imports heavy packages only when needed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ import io
 import os
 import sys
 
-#: New objects between two looks for garbage. Loading libraries and writing queries makes many objects and hardly any
-#: garbage: with Python's own number, a seventh of a small run goes into looking.
+#: New objects between garbage collections. Loading libraries creates many objects and hardly any garbage: with
+#: Python's default, a small run spends a seventh of its time collecting.
 _BETWEEN_COLLECTIONS = 1_000_000
-#: How Typer ends, without a word, when it is stopped while it reads the command line.
-_TYPER_STOPPED = 130
 
 
 def program() -> None:
-    """The `phsafe` command as a program of its own: `main`, and then the process ends at once.
+    """Run `main`, then end the process without Python's usual tear-down.
 
-    By then everything of ours is closed, flushed and removed. Python would take down what it has loaded piece by piece,
-    which takes half a second after a small run.
+    By then everything of ours is closed, flushed and removed. The tear-down would take half a second after a small run.
     """
+    _open_closed_streams()
     try:
         main()
     except SystemExit as end:
@@ -30,10 +28,28 @@ def program() -> None:
         os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
 
 
+def _open_closed_streams() -> None:
+    """Discard the output if standard output or error was closed; otherwise the next file would get its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            descriptor = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
 def main() -> None:
-    """Run the command. Exit codes: 0 done, 1 the input or the budget says no, 2 the command was wrong."""
+    """Run the command.
+
+    Exit codes: 0 done; 1 refused, nothing charged; 2 wrong command; 3 charged and finished, but something after it
+    failed; 4 charged and not finished; 130 interrupted, nothing charged.
+    """
     from phsafe.errors import PHSafeError
-    from phsafe.stopping import StoppedError
+    from phsafe.system.interrupts import INTERRUPTED, StoppedError
+
+    code = PHSafeError.exit_code
 
     gc.set_threshold(_BETWEEN_COLLECTIONS, 20, 20)
     try:
@@ -41,54 +57,62 @@ def main() -> None:
     except PHSafeError as error:
         for reason in error.reasons:
             _complain(f"error: {reason}")
+        code = error.exit_code
     except (KeyboardInterrupt, StoppedError) as stop:
+        code = getattr(stop, "exit_code", INTERRUPTED)
         _complain(f"stopped: {stop}" if str(stop) else "stopped")
     except MemoryError:
-        _complain("error: there is not enough memory; give the program more, or name a lower --memory-limit")
+        _complain("error: out of memory; provide more, or set a lower --memory-limit")
     except SystemExit:
         raise
-    except BaseException as error:  # Rust's panics are no `Exception`.
+    except BaseException as error:  # A panic in Rust is not an `Exception`.
         if isinstance(error, OSError):
-            # Python would complain again when it closes standard output.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
         if os.environ.get("PHSAFE_DEBUG") == "1":
             raise
         _complain_of(error)
-    sys.exit(1)
+    sys.exit(code)
 
 
 def _run() -> None:
-    """Run the command, stoppable; it ends with SystemExit or with whatever went wrong."""
-    from phsafe.stopping import stoppable
+    """Run the command, interruptibly. Always raises: `SystemExit`, or the error."""
+    from phsafe.system.interrupts import INTERRUPTED, stoppable
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # A file's name may be any bytes.
+            stream.reconfigure(errors="backslashreplace")  # A file name may be any bytes.
     with stoppable():
         from phsafe.cli.app import app_for
 
         try:
             app_for(sys.argv[1:])()
         except SystemExit as end:
-            if end.code == _TYPER_STOPPED:
+            if end.code == INTERRUPTED:  # Typer was interrupted while it parsed the command line.
                 raise KeyboardInterrupt from None
             raise
         finally:
-            sys.stdout.flush()  # Here, where a disk that is full can still be put in words.
+            sys.stdout.flush()  # Here, a full disk can still be reported.
 
 
 def _complain_of(error: BaseException) -> None:
-    """Name a fault. An exception's text may quote a record, so only its kind is shown."""
+    """Report an internal error by its type only, because its message may quote a record."""
     if isinstance(error, BrokenPipeError):
-        return  # Whoever left a pipe has seen enough.
+        return  # The reader closed the pipe and needs no message.
     if isinstance(error, OSError) and error.errno is not None:
-        _complain(f"error: the system says: {os.strerror(error.errno)}")
+        _complain(f"error: the operating system reported: {os.strerror(error.errno)}")
         return
     _complain(
-        f"error: an internal fault ({type(error).__name__}); please report it. "
-        "PHSAFE_DEBUG=1 shows where, and may show records: use it on public data only"
+        f"error: internal error ({type(error).__name__}); please report it. "
+        "PHSAFE_DEBUG=1 shows a traceback, which may contain records: use it on public data only"
     )
 
 
 def _complain(text: str) -> None:
-    sys.stderr.write(f"phsafe: {text}\n")
+    with contextlib.suppress(OSError, ValueError):  # Nobody may read standard error any more.
+        sys.stderr.write(f"phsafe: {text}\n")
+
+
+def discard_output() -> None:
+    """Discard what is left of standard output, because flushing it again would fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

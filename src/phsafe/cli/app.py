@@ -26,40 +26,40 @@ from phsafe.cli.synth import synth
 from phsafe.cli.tabulate import tabulate
 from phsafe.cli.validate import validate
 from phsafe.cli.workbook import workbook
-from phsafe.stopping import StoppedError
+from phsafe.system.interrupts import INTERRUPTED, StoppedError
 
 
 class Commands(TyperGroup):
-    """Commands that can be stopped in words; Typer itself would end silently, with a code of its own."""
+    """The commands. If one is interrupted, a message is shown; Typer alone would exit silently, with its own code."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        """The first page, in plain text: what draws the other pages takes longer to load than this one to read."""
+        """Format the main help page as plain text, because loading Rich takes longer than reading the page."""
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(self.help or "")
         panels: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command: Any = self.get_command(ctx, name)
-            words = re.sub(r"\[[^\]]*\]", "", command.get_short_help_str(limit=200))
-            panels.setdefault(command.rich_help_panel, []).append((name, words))
+            summary = re.sub(r"\[[^\]]*\]", "", command.get_short_help_str(limit=200))
+            panels.setdefault(command.rich_help_panel, []).append((name, summary))
         for panel, lines in panels.items():
             with formatter.section(panel):
                 formatter.write_dl(lines)
         formatter.write_paragraph()
-        formatter.write_text("phsafe COMMAND --help says more.")
+        formatter.write_text("Run phsafe COMMAND --help for details.")
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run a command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            raise StoppedError(str(stop)) from None
+            raise StoppedError(str(stop), getattr(stop, "exit_code", INTERRUPTED)) from None
 
 
 app = typer.Typer(
     name="phsafe",
     cls=Commands,
-    help="Tables about people in their households, published without giving any person away.",
+    help="Tables about people in their households, published without giving anyone away.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -80,14 +80,15 @@ for panel, commands in COMMANDS.items():
 app.add_typer(ledger, name="ledger", rich_help_panel="With confidential data")
 
 
-def app_for(words: Sequence[str]) -> typer.Typer:
-    """The program for some words: with one command, if the first is its name; Typer builds all that it is given."""
-    named = [command for command in app.registered_commands if getattr(command.callback, "__name__", "") in words[:1]]
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """Return an app with only the requested command, because building all of them takes Typer a while."""
+    names = arguments[:1]
+    named = [command for command in app.registered_commands if getattr(command.callback, "__name__", "") in names]
     if not named:
         return app
-    one = copy.copy(app)
-    one.registered_commands, one.registered_groups = named, []
-    return one
+    small = copy.copy(app)
+    small.registered_commands, small.registered_groups = named, []
+    return small
 
 
 def _version(value: bool) -> None:
@@ -102,4 +103,4 @@ def _version(value: bool) -> None:
 def options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
-    """Take what stands before the command."""
+    """Handle the options that come before the command."""

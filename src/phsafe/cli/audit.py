@@ -8,52 +8,52 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from phsafe.cli import arguments as arg
+
 if TYPE_CHECKING:
-    from phsafe.auditing import Finding
+    from phsafe.privacy_audit import AuditFinding
 
 
 def audit(
-    trials: Annotated[int, typer.Option(min=1000, help="Runs on each of the two neighbours.")] = 20_000,
-    out: Annotated[Path | None, typer.Option(metavar="PLOT.svg", help="Write a picture.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+    trials: Annotated[int, typer.Option(min=1000, help="Runs on each of the two neighbouring populations.")] = 20_000,
+    out: Annotated[Path | None, typer.Option(metavar="PLOT.svg", help="Write a chart.")] = None,
+    json: arg.Json = False,
 ) -> None:
-    """Attack the mechanism: prove how much of the claimed loss an observer can really get."""
-    import json
-
-    from phsafe.auditing import FALSE_ALARM
-    from phsafe.auditing import audit as run
-    from phsafe.auditing.plot import svg
-    from phsafe.auditing.report import document
+    """Attack the mechanism, and show how much of the claimed privacy loss an attacker can prove."""
     from phsafe.cli.console import note, progress_bar
     from phsafe.errors import OutputError, PHSafeError
+    from phsafe.model.exact_numbers import dumps
+    from phsafe.privacy_audit import FALSE_ALARM
+    from phsafe.privacy_audit import audit as run
+    from phsafe.privacy_audit.audit_plot import svg
+    from phsafe.privacy_audit.audit_run import document
 
     if out is not None and out.suffix.lower() != ".svg":
-        raise typer.BadParameter(f"expected a name that ends in .svg, got {out.name}", param_hint="--out")
+        raise typer.BadParameter(f"expected a file name ending in .svg, got {out.name}", param_hint="--out")
     if out is not None and (out.exists() or not out.absolute().parent.is_dir()):
-        raise OutputError(f"{out}: expected a new file in a folder that is there")
+        raise OutputError(f"{out}: expected a new file in an existing folder")
     with progress_bar("audit") as progress:
         findings = run(trials, progress=progress)
     if out is not None:
         try:
             out.write_text(svg(findings, FALSE_ALARM), encoding="utf-8")
         except OSError as error:
-            raise OutputError(f"{out}: can't write the picture: {error.strerror}") from None
-    if as_json:
-        typer.echo(json.dumps(document(findings), ensure_ascii=False, indent=2))
+            raise OutputError(f"{out}: can't write the chart: {error.strerror}") from None
+    if json:
+        typer.echo(dumps(document(findings)))
     else:
         _show(findings)
     note(
-        f"Bounds hold with probability {1 - FALSE_ALARM:.6f} each: that is how rarely a sound mechanism is convicted. "
-        "A bound below the claim is no proof of privacy; docs/privacy.md has the proofs."
+        f"Each bound holds with probability {1 - FALSE_ALARM:.6f}. "
+        "A mechanism is convicted if its bound exceeds the claim; a bound below the claim does not prove privacy. "
+        "See docs/privacy.md for proofs."
     )
     wrong = [finding.case.name for finding in findings if not finding.as_expected]
     if wrong:
-        raise PHSafeError(
-            [f"{name}: the verdict is not what it should be; with few trials, try more" for name in wrong]
-        )
+        raise PHSafeError([f"{name}: unexpected verdict; repeat with more --trials" for name in wrong])
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _show(findings: Sequence[AuditFinding]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 

@@ -9,29 +9,23 @@ import typer
 
 from phsafe.cli import arguments as arg
 
-#: A smaller δ has no meaning that a larger one has not.
+#: The smallest δ is 10 to the minus this.
 MAX_EXPONENT = 300
 
 
 def budget(
     config: arg.ConfigPath,
-    sensitivity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODE",
-            help="How a person's reach is bounded: published, tight or tight-bounded (default: the config's).",
-        ),
-    ] = None,
-    delta: Annotated[str, typer.Option(metavar="D", help="The δ at which ρ is turned into ε.")] = "1e-10",
+    sensitivity: arg.SensitivityMode = None,
+    delta: Annotated[str, typer.Option(metavar="D", help="The δ at which to convert ρ to ε.")] = "1e-10",
     compare: Annotated[
-        bool, typer.Option("--compare", help="Show the three modes side by side: loss and margin of error.")
+        bool, typer.Option("--compare", help="Compare the sensitivity modes: loss and margin of error.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+    json: arg.Json = False,
 ) -> None:
-    """Show what a config costs and how accurate it is: margin of error, ρ, bounded ρ and ε. Needs no data."""
-    from phsafe.budgets import budget as budget_of
-    from phsafe.budgets import compare as comparison_of
-    from phsafe.config import Config
+    """Show the cost and accuracy of a config: margin of error, ρ, bounded ρ and ε. Needs no data."""
+    from phsafe.configs.config import Config
+    from phsafe.privacy.budgets import budget as budget_of
+    from phsafe.privacy.budgets import compare as comparison_of
 
     loaded = Config.load(config).with_sensitivity(sensitivity)
     result = (comparison_of if compare else budget_of)(loaded, _delta(delta))
@@ -44,7 +38,7 @@ def budget(
 
 
 def _delta(value: str) -> Decimal:
-    """A δ strictly between 0 and 1, exactly as typed."""
+    """Parse a δ strictly between 0 and 1, exactly as typed."""
     try:
         delta = Decimal(value)
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""How commands speak: notices and progress on standard error, results on standard output."""
+"""Console output: results on standard output, notices and progress on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ out = Console(highlight=False)
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[str, float], None]]:
-    """A callback (stage, share done) that draws a bar on a terminal and writes a line for each stage elsewhere."""
+    """Yield a progress callback that draws a bar on a terminal, and elsewhere prints a line for each stage."""
     if not err.is_terminal:
         last = ""
 
@@ -37,15 +37,15 @@ def progress_bar(title: str) -> Iterator[Callable[[str, float], None]]:
 
 
 def say(text: str) -> None:
-    """A sentence of the result."""
+    """Print a sentence of the result."""
     out.print(text, markup=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """A notice that nobody should miss."""
+    """Print a warning."""
     err.print(text.strip(), style="bold red", markup=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """A notice."""
+    """Print a notice."""
     err.print(text, markup=False, soft_wrap=True)

@@ -10,44 +10,46 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from phsafe.demo import Demo
+    from phsafe.pipeline.demo import Demo
 
 
 def demo(
-    out: Annotated[Path | None, typer.Argument(metavar="[OUT]", help="Folder to make (default: phsafe-demo).")] = None,
+    out: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="Folder to create (default: phsafe-demo).")
+    ] = None,
 ) -> None:
-    """Run every step on two made-up states, and show a finished state against the truth."""
+    """Run every step on two made-up states, and compare one state's finished tables with the truth."""
     from phsafe.cli import console
-    from phsafe.demo import HOUSEHOLDS, STATES, free_name, run
-    from phsafe.exact import text
+    from phsafe.model.exact_numbers import text
+    from phsafe.model.schema import STATES as NAMES
+    from phsafe.pipeline.demo import HOUSEHOLDS, STATES, free_name, run
     from phsafe.privacy.accountant import plan
-    from phsafe.schema import STATES as NAMES
 
     out = out or free_name(Path("phsafe-demo"))
     with console.progress_bar("demo") as progress:
         made = run(out, progress)
     loss = plan(made.config).total
-    console.say(f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them is real.")
+    console.say(f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.")
     console.out.print(_tables(made, STATES[0], NAMES[STATES[0]]))
     console.say(
-        "Intervals cover the noise; they can't know whom the truncation thresholds dropped in very large households.\n"
+        "Intervals account for noise, not for people whom truncation dropped from very large households.\n"
         f"Privacy loss: ρ = {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (a record changed)"
     )
     console.say(
-        f"\nWhere to look next:\n"
-        f"  {out}/report.html  open it in a browser: everything about the release on one page\n"
-        f"  {out}/release      noisy measurements and manifest.json: what may be published\n"
+        f"\nNext:\n"
+        f"  {out}/report.html  open it in a browser: the release on one page\n"
+        f"  {out}/release      noisy measurements and manifest.json: the part to publish\n"
         f"  {out}/estimates    PH1 … PH8 with 90 % intervals, and tables.xlsx\n"
-        f"  phsafe budget {out}/config.json            what each table costs and how accurate it is\n"
-        f"  phsafe check {out}/release                 is it whole and untouched?\n"
-        f"  phsafe ledger show {out}/population.ledger  what has been spent"
+        f"  phsafe budget {out}/config.json            cost and accuracy of each table\n"
+        f"  phsafe check {out}/release                 check that it is complete and unmodified\n"
+        f"  phsafe ledger show {out}/population.ledger  privacy loss charged so far"
     )
 
 
 def _tables(made: Demo, region: str, name: str) -> Table:
     from rich.table import Table
 
-    table = Table(title=f"{name}, all households: finished tables against the truth (made-up data)")
+    table = Table(title=f"{name}, all households: finished tables and the truth (made-up data)")
     for column in ("", "Truth (never published)", "Estimate", "90 % interval"):
         table.add_column(column, justify="left" if not column else "right")
     for spec in made.config.catalog.tables:

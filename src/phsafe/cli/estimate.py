@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from phsafe.cli import arguments as arg
 
-ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="Folder of a release.")]
-
 
 def estimate(
-    release: ReleasePath,
+    release: arg.ReleasePath,
     out: arg.OutPath,
     method: Annotated[
-        str, typer.Option(help="joint: use all that must add up; independent: each table alone, as in 2020.")
+        str, typer.Option(help="joint: fit all tables together; independent: each table alone, as in 2020.")
     ] = "joint",
     format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
-    force: Annotated[
-        bool, typer.Option("--force", help="Use a release whose files were changed since it was made.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:
-    """Finished tables with 90 % intervals, from a release alone."""
+    """Write finished tables with 90 % intervals, from a release alone."""
     from phsafe.cli.console import note, warn
     from phsafe.errors import Reasons
     from phsafe.estimation import estimate as run
-    from phsafe.estimation.output import check_format
-    from phsafe.files import check_absent
-    from phsafe.folder import Release
+    from phsafe.estimation.estimates_output import check_format
+    from phsafe.releases.release_folder import Release
+    from phsafe.system.atomic_writes import check_new_folder
 
     reasons = Reasons()
     opened = reasons.check(lambda path: Release.open(path, force=force), release)
-    reasons.check(check_absent, out)
+    reasons.check(check_new_folder, out)
     reasons.check(check_format, format)
     reasons.settle()
     assert opened is not None

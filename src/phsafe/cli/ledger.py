@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phsafe.cli import arguments as arg
+
 if TYPE_CHECKING:
     from phsafe.privacy.ledger import Statement
 
 app = typer.Typer(
     name="ledger",
-    help="Keep account of what a population's data has cost so far, under a cap.",
+    help="Manage the ledger of a population: privacy loss charged so far, and its cap.",
     no_args_is_help=True,
 )
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger. Its key lies beside it.")]
-#: A cap is a decision of policy, not of 100 digits.
+LedgerPath = Annotated[Path, typer.Argument(metavar="FILE", help="Ledger file; its key is in FILE.key beside it.")]
+#: The most digits of a cap, before and after the decimal point.
 MAX_DIGITS = 30
-#: What a release leaves in its entry; and the settings that are worth a word.
+#: Parts of an entry's details; and the settings that a listing mentions.
 DETAILS = ("config", "settings")
 SETTINGS = {
     "truncate": (False, "not truncated"),
@@ -33,14 +35,14 @@ SETTINGS = {
 @app.command()
 def init(
     file: LedgerPath,
-    cap: Annotated[str, typer.Option(metavar="RHO", help="What may be spent in all: ρ, or ε for pure DP.")],
+    cap: Annotated[str, typer.Option(metavar="RHO", help="Total privacy loss allowed: ρ, or ε for pure DP.")],
     privacy: Annotated[
-        str, typer.Option(metavar="DEFINITION", help="What is counted: zcdp (ρ) or puredp (ε).")
+        str, typer.Option(metavar="DEFINITION", help="Privacy definition: zcdp (ρ) or puredp (ε).")
     ] = "zcdp",
 ) -> None:
-    """Make a ledger for a population. The cap can't be changed later."""
+    """Create the ledger of a population. The cap can't be changed later."""
     from phsafe.cli.console import note
-    from phsafe.exact import text
+    from phsafe.model.exact_numbers import text
     from phsafe.privacy.ledger import UNITS, Ledger
     from phsafe.privacy.ledger_file import key_path
 
@@ -49,16 +51,18 @@ def init(
         raise typer.BadParameter(f"expected one of {', '.join(UNITS)}, got {privacy}", param_hint="--privacy")
     amount = _amount(cap)
     Ledger.create(file, amount, definition)
-    note(f"Made {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} with it, and secret.")
+    note(
+        f"Created {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} beside it, and secret."
+    )
 
 
 @app.command()
 def show(
     file: LedgerPath,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+    json: arg.Json = False,
 ) -> None:
-    """Show the cap, what was spent, what is left, and every release."""
-    from phsafe.exact import dumps
+    """Show the cap, the loss spent and left, and every release."""
+    from phsafe.model.exact_numbers import dumps
     from phsafe.privacy.ledger import Ledger
 
     statement = Ledger.open(file).read()
@@ -73,7 +77,7 @@ def verify(
     file: LedgerPath,
     head: Annotated[
         str | None,
-        typer.Option(metavar="HASH", help="A head noted earlier: finds a ledger put back from an old copy."),
+        typer.Option(metavar="HASH", help="Head noted earlier: detects a ledger restored from an old copy."),
     ] = None,
 ) -> None:
     """Check that no entry was changed, removed, moved or cut off."""
@@ -85,11 +89,11 @@ def verify(
     if problems:
         raise LedgerError(p if p.startswith(str(file)) else f"{file}: {p}" for p in problems)
     statement = ledger.read()
-    note(f"{file}: whole and untouched, releases: {len(statement.entries)}, head {statement.head}")
+    note(f"{file}: complete and unmodified, releases: {len(statement.entries)}, head {statement.head}")
 
 
 def _amount(value: str) -> Decimal:
-    """A finite decimal above 0, exactly as typed."""
+    """Parse a finite decimal above 0, exactly as typed."""
     try:
         amount = Decimal(value)
     except InvalidOperation:
@@ -102,7 +106,7 @@ def _amount(value: str) -> Decimal:
 
 
 def _document(statement: Statement) -> dict[str, Any]:
-    """The ledger as JSON has it. Amounts are in the unit of `privacy`: ρ for zcdp, ε for puredp."""
+    """Return the ledger as a JSON document. Amounts are in the unit of `privacy`: ρ for zcdp, ε for puredp."""
     return {
         "privacy": statement.definition,
         "cap": statement.cap,
@@ -128,7 +132,7 @@ def _document(statement: Statement) -> dict[str, Any]:
 
 
 def _in_short(details: Mapping[str, Any]) -> str:
-    """What was released and how, in a few words; the JSON has all of it."""
+    """Summarise what was released and how; the JSON output has all details."""
     config, settings = (found if isinstance(found := details.get(key), dict) else {} for key in DETAILS)
     words = [_in_config(config)] if config else []
     words += [said for name, (value, said) in SETTINGS.items() if settings.get(name) == value]
@@ -150,7 +154,7 @@ def _print(statement: Statement) -> None:
     from rich.table import Table
 
     from phsafe.cli.console import out
-    from phsafe.exact import text
+    from phsafe.model.exact_numbers import text
     from phsafe.privacy.ledger import UNITS
 
     unit = UNITS[statement.definition]

@@ -12,7 +12,7 @@ from phsafe.cli import arguments as arg
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from phsafe.microdata import Conversion
+    from phsafe.acs_pums import Conversion
 
 COLUMNS = {
     "STATE": "State",
@@ -38,22 +38,22 @@ def pums(
     ],
     expand: Annotated[
         bool,
-        typer.Option("--expand", help="Repeat each household by its weight, to a whole population."),
+        typer.Option("--expand", help="Repeat each household by its weight, for a full population."),
     ] = False,
-    format: Annotated[str, typer.Option(help="parquet (a file for each state) or csv.")] = "parquet",
+    format: Annotated[str, typer.Option(help="parquet (one file per state) or csv.")] = "parquet",
     json: arg.Json = False,
     threads: arg.Threads = None,
     memory_limit: arg.MemoryLimit = None,
     temp_dir: arg.TempDir = None,
 ) -> None:
-    """Convert public microdata of the American Community Survey to a data folder."""
-    from phsafe import exact
+    """Convert public microdata of the American Community Survey (PUMS) to a data folder."""
+    from phsafe.acs_pums import pums as convert
     from phsafe.cli.console import note, progress_bar
     from phsafe.cli.console import out as screen
-    from phsafe.microdata import pums as convert
-    from phsafe.synthesis import MARK
+    from phsafe.model import exact_numbers
+    from phsafe.synthetic import MARK
 
-    options = arg.engine_options("duckdb", threads, memory_limit, temp_dir)
+    options = arg.engine_options(threads=threads, memory_limit=memory_limit, temp_dir=temp_dir)
     with progress_bar("pums") as progress:
         made = convert(out, files, expand=expand, format=format, options=options, progress=progress)
     if json:
@@ -61,19 +61,19 @@ def pums(
             "folder": str(made.folder), "years": list(made.years), "expanded": made.expanded,
             "has_housing": made.has_housing, "states": made.states.to_dicts(),
         }  # fmt: skip
-        typer.echo(exact.dumps(document))
+        typer.echo(exact_numbers.dumps(document))
     else:
         screen.print(as_table(made))
-    note(f"Wrote {out}, marked as public by its file {MARK}.")
+    note(f"Wrote {out}, marked as public by the file {MARK}.")
     if not made.has_housing:
         note(NO_HOUSING)
 
 
 def as_table(made: Conversion) -> Table:
-    """A line for each state, and their sum."""
+    """Return a table with a line for each state, and a total."""
     from rich.table import Table
 
-    from phsafe.schema import STATES
+    from phsafe.model.schema import STATES
 
     year = f"{made.years[0]}" if len(made.years) == 1 else f"{made.years[0]}–{made.years[-1]}"
     how = "expanded by weight" if made.expanded else "each record once"

@@ -7,22 +7,22 @@ from typing import Annotated
 
 import typer
 
-from phsafe.cli.estimate import ReleasePath
+from phsafe.cli import arguments as arg
 
 
 def registry(
-    release: ReleasePath,
-    out: Annotated[Path, typer.Argument(metavar="OUT.yaml", help="The entry to make; it must not exist yet.")],
+    release: arg.ReleasePath,
+    out: Annotated[Path, typer.Argument(metavar="OUT.yaml", help="File to create; it must not exist yet.")],
     name: Annotated[str, typer.Option(metavar="TEXT", help="The name of the data product.")] = "",
     curator: Annotated[str, typer.Option(metavar="TEXT", help="Who publishes it.")] = "",
     curator_type: Annotated[str, typer.Option(metavar="TYPE", help="Government, Industry or Nonprofit.")] = "",
-    intended_use: Annotated[str, typer.Option(metavar="TEXT", help="What the tables are for.")] = "",
-    publication_date: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="When it is published.")] = "",
-    author: Annotated[str, typer.Option(metavar="TEXT", help="Who fills in the entry.")] = "",
+    intended_use: Annotated[str, typer.Option(metavar="TEXT", help="Intended use of the tables.")] = "",
+    publication_date: Annotated[str, typer.Option(metavar="YYYY-MM-DD", help="Publication date.")] = "",
+    author: Annotated[str, typer.Option(metavar="TEXT", help="Author of the entry.")] = "",
 ) -> None:
-    """Write an entry for the OpenDP registry of deployments; what a release can't know is marked TODO."""
+    """Write an entry for the OpenDP deployments registry, with TODO where a release lacks the information."""
     from phsafe.cli.console import note
-    from phsafe.reporting import registry as make
+    from phsafe.reports import registry as make
 
     left = make(
         release,
@@ -34,6 +34,6 @@ def registry(
         publication_date=publication_date,
         author=author,
     )
-    note(f"Wrote {out}. Still to be filled in, marked TODO:")
+    note(f"Wrote {out}. Fill in the fields marked TODO:")
     for path in left:
         note(f"  {path}")

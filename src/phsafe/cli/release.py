@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,99 +15,121 @@ from phsafe.cli import arguments as arg
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from phsafe.folder import Release
+    from phsafe.engines import EngineOptions
+    from phsafe.releases.release_folder import Release
 
 
+@arg.with_engine_options
 def release(
     config: arg.ConfigPath,
     data: arg.DataPath,
     out: arg.OutPath,
     ledger: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The population's ledger (default: beside DATA; made if it isn't there)."),
+        typer.Option(
+            metavar="FILE",
+            help="The population's ledger (default: beside DATA; "
+            "if missing, it is created with this release's loss as its cap).",
+        ),
     ] = None,
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
-    engine: arg.EngineChoice = "duckdb",
-    threads: arg.Threads = None,
-    memory_limit: arg.MemoryLimit = None,
-    temp_dir: arg.TempDir = None,
-    spark_master: arg.SparkMaster = None,
-    spark_conf: arg.SparkConf = None,
+    *,
+    options: EngineOptions,
 ) -> None:
-    """Publish noisy measurements: validate, count, charge the ledger, add noise once, check, write."""
+    """Publish noisy measurements: validate, count, charge the ledger, add noise, verify and write."""
     from phsafe.cli import console
-    from phsafe.config import Config
-    from phsafe.exact import text
-    from phsafe.releasing import default_ledger, release_tables
-    from phsafe.scan import Settings
-    from phsafe.stopping import uninterrupted
+    from phsafe.model.exact_numbers import text
+    from phsafe.pipeline import calls
+    from phsafe.pipeline.publish import default_ledger, explained_interrupt
+    from phsafe.privacy.ledger import Ledger
+    from phsafe.system.interrupts import uninterrupted
 
-    options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
-    loaded = Config.load(config).with_sensitivity(sensitivity)
     ledger_path = ledger or default_ledger(data)
     if ledger is None:
         console.note(f"Using the ledger beside the data: {ledger_path}")
-    settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation)
-    with console.progress_bar("release") as progress:
-        made, book = release_tables(loaded, data, out, ledger_path, settings, options, progress)
-    with uninterrupted():
-        console.out.print(_summary(made))
-        console.say(f"Released to {out} (id {made.release_id}).")
-        now = book.read()
-        console.say(f"The ledger {book.path} has {text(now.left)} of {text(now.cap)} left.")
-        console.say(f"Its head is {now.head}: noted elsewhere, it tells an older copy from this one.")
+    with explained_interrupt(out):
+        with console.progress_bar("release") as progress:
+            released = calls.release(
+                config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
+                skip_validation=skip_validation, options=options, progress=progress,
+            )  # fmt: skip
+        with uninterrupted(), _finished(out):
+            console.out.print(_summary(released))
+            console.say(f"Released to {out} (id {released.release_id}).")
+            statement = Ledger.open(ledger_path).read()
+            console.say(f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} left.")
+            console.say(
+                f"Its head is {statement.head}: note it elsewhere to detect a ledger restored from an old copy."
+            )
 
 
-def _summary(made: Release) -> Table:
-    """One line for each file: rows, margins of error, loss. Everything in it is public."""
+@contextmanager
+def _finished(out: Path) -> Iterator[None]:
+    """Report every failure after the release as such, so that nobody repeats a release that is charged and complete."""
+    from phsafe.cli import discard_output
+    from phsafe.errors import FinishedError
+
+    try:
+        yield
+        sys.stdout.flush()
+    except (Exception, SystemExit) as error:  # Rich exits when a pipe is closed.
+        discard_output()
+        raise FinishedError(
+            f"{out} is charged and complete, but its summary could not be printed ({type(error).__name__}); "
+            "do not repeat the release"
+        ) from None
+
+
+def _summary(released: Release) -> Table:
+    """Return a table with a line for each tabulation: rows, margins of error and loss. All of it is public."""
     from rich.table import Table
 
-    from phsafe import grid
-    from phsafe.budgets import budget
-    from phsafe.exact import text
+    from phsafe.configs import grid
+    from phsafe.model.exact_numbers import text
+    from phsafe.privacy.budgets import budget
 
     table = Table(title="Noisy measurements", title_justify="left")
     for name in ("Tabulation", "Rows", "90 % MOE", "Loss", "Bounded loss"):
         table.add_column(name, justify="left" if name == "Tabulation" else "right")
-    costs = budget(made.config)
+    costs = budget(released.config)
     losses = costs.account.totals("tabulation")
-    for output, _ in made.config.outputs():
-        source = made.config.catalog.measured(output).name
+    for output, _ in released.config.outputs():
+        source = released.config.catalog.measured(output).name
         if source == output.name:
             moes = [row.moe for row in costs.rows if row.event.tabulation == source]
             loss = losses[source]
             shown = (f"{min(moes):.0f}–{max(moes):.0f}", text(loss.unbounded), text(loss.bounded))
         else:
             shown = (f"from {source}", "0", "0")
-        table.add_row(output.name, f"{len(grid.rows(made.config, output)):,}", *shown)
+        table.add_row(output.name, f"{len(grid.rows(released.config, output)):,}", *shown)
     total = costs.account.total
     table.add_row("Total", "", "", text(total.unbounded), text(total.bounded), style="bold")
     return table
 
 
 def check(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release folder.")],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="Release folder.")],
     ledger: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also check that it was charged to this ledger: finds one put back from an old copy.",
+            help="Also check that the release was charged to this ledger: detects a ledger restored from an old copy.",
         ),
     ] = None,
 ) -> None:
-    """Say whether a folder is a whole, untouched release."""
+    """Check that a folder is a complete, unmodified release."""
     from phsafe.cli import console
     from phsafe.errors import PHSafeError
-    from phsafe.folder import Release
     from phsafe.privacy.ledger import Ledger
+    from phsafe.releases.release_folder import Release
 
     opened = Release.open(release)
     if ledger is not None and opened.release_id not in {entry.release_id for entry in Ledger.open(ledger).entries()}:
         raise PHSafeError(
-            f"{release}: not charged to {ledger}; expected its id {opened.release_id} there: "
-            "this is another population's ledger, or an older copy of it"
+            f"{release}: expected an entry for its id {opened.release_id} in {ledger}, got none: "
+            "this is the ledger of another population, or an older copy"
         )
     charged = "" if ledger is None else f", and was charged to {ledger}"
-    console.say(f"{release} is whole and untouched (id {opened.release_id}){charged}.")
+    console.say(f"{release} is complete and unmodified (id {opened.release_id}){charged}.")

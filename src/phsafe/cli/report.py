@@ -7,27 +7,27 @@ from typing import Annotated
 
 import typer
 
-from phsafe.cli.estimate import ReleasePath
+from phsafe.cli import arguments as arg
 
 
 def report(
-    release: ReleasePath,
-    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="The page to make; it must not exist yet.")],
+    release: arg.ReleasePath,
+    out: Annotated[Path, typer.Argument(metavar="OUT.html", help="Page to create; it must not exist yet.")],
     estimates: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Finished tables of this release (default: the joint estimate is computed)."),
+        typer.Option(metavar="DIR", help="Finished tables of this release (default: compute the joint estimate)."),
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="The title of the page.")] = "",
     force: Annotated[
         bool,
-        typer.Option("--force", help="Report on a release that doesn't pass its check; the page says so."),
+        typer.Option("--force", help="Report on a release that fails verification; the page shows a warning."),
     ] = False,
 ) -> None:
-    """Write one page about a release: what it holds, its privacy, its accuracy, and the finished tables."""
+    """Write a one-page report on a release: contents, privacy, accuracy and finished tables."""
     from phsafe.cli.console import note
-    from phsafe.reporting import report as make
+    from phsafe.reports import report as make
 
     if estimates is None:
         note("No --estimates given: computing the joint estimate.")
     made = make(release, out, estimates=estimates, title=title, force=force)
-    note(f"Wrote {made} ({made.stat().st_size / 1e6:.1f} MB): open it in any browser, or put it beside the release.")
+    note(f"Wrote {made} ({made.stat().st_size / 1e6:.1f} MB): open it in any browser, or publish it with the release.")

@@ -11,34 +11,37 @@ from phsafe.cli import arguments as arg
 
 TargetsPath = Annotated[
     Path,
-    typer.Argument(metavar="TARGETS", help="TOML or JSON: MOE targets, or a total with weights; locks, floors."),
+    typer.Argument(
+        metavar="TARGETS",
+        help="TOML or JSON file: MOE targets, or a total to split; optionally weights, locks and floors.",
+    ),
 ]
 
 
 def solve(
     config: arg.ConfigPath,
     targets: TargetsPath,
-    out: Annotated[Path, typer.Argument(metavar="OUT.json", help="The config to write; it must not exist yet.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")] = False,
+    out: Annotated[Path, typer.Argument(metavar="OUT.json", help="Config to create; it must not exist yet.")],
+    json: arg.Json = False,
 ) -> None:
-    """Turn MOE targets, or a fixed total, into budgets and write a config with them. Needs no data."""
+    """Find the budgets that meet MOE targets, or the best split of a total, and write a config. Needs no data."""
     from phsafe.cli.console import note
-    from phsafe.config import Config
+    from phsafe.configs.config import Config
     from phsafe.errors import Reasons
-    from phsafe.exact import dumps, text
-    from phsafe.explorer.request import Request
+    from phsafe.explorer.page_requests import Request
     from phsafe.explorer.solver import solve as solve_for
-    from phsafe.newfile import check_absent, write_new
+    from phsafe.model.exact_numbers import dumps, text
+    from phsafe.system.atomic_writes import check_new_file, write_new_file
 
     reasons = Reasons()
     loaded = reasons.check(Config.load, config)
-    reasons.check(check_absent, out)
+    reasons.check(check_new_file, out)
     request = reasons.check(Request.load, targets, loaded) if loaded is not None else None
     reasons.settle()
     assert loaded is not None
     assert request is not None
     solution = solve_for(loaded, request)
-    write_new(out, (dumps(solution.config.to_production()) + "\n").encode())
+    write_new_file(out, (dumps(solution.config.to_production()) + "\n").encode())
     figures = solution.to_dict()
     if json:
         typer.echo(dumps(figures))

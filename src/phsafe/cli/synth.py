@@ -11,16 +11,16 @@ from phsafe.cli import arguments as arg
 
 def synth(
     out: arg.OutPath,
-    households: Annotated[int, typer.Option(metavar="N", help="Occupied housing units to make.")],
-    states: Annotated[str, typer.Option(help="us, pr, or FIPS codes with commas between them, such as 44,56.")] = "us",
+    households: Annotated[int, typer.Option(metavar="N", help="Number of households.")],
+    states: Annotated[str, typer.Option(help="us, pr, or FIPS codes separated by commas, such as 44,56.")] = "us",
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
-    format: Annotated[str, typer.Option(help="parquet (a file for each state) or csv.")] = "parquet",
+    format: Annotated[str, typer.Option(help="parquet (one file per state) or csv.")] = "parquet",
 ) -> None:
-    """Make realistic made-up microdata of any size: persons, units and geo."""
+    """Generate realistic made-up microdata of any size: persons, units and geo."""
     from phsafe.cli.console import note, progress_bar
-    from phsafe.synthesis import MARK
-    from phsafe.synthesis import synth as make
+    from phsafe.synthetic import MARK
+    from phsafe.synthetic import synth as make
 
     with progress_bar("synth") as bar:
-        make(out, households, states, seed, format, lambda done, total: bar("making people", done / total))
-    note(f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by its file {MARK}.")
+        make(out, households, states, seed, format, lambda done, total: bar("generating households", done / total))
+    note(f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by the file {MARK}.")

@@ -2,61 +2,50 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from phsafe.cli import arguments as arg
 
+if TYPE_CHECKING:
+    from phsafe.engines import EngineOptions
 
+
+@arg.with_engine_options
 def validate(
     config: arg.ConfigPath,
     data: arg.DataPath,
     allow_unclassified: arg.AllowUnclassified = False,
     examples: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write keys of offending records to a new file, for its owner only."),
+        typer.Option(
+            metavar="FILE", help="Write the household keys of violations to a new file that only you can read."
+        ),
     ] = None,
     json: arg.Json = False,
-    engine: arg.EngineChoice = "duckdb",
-    threads: arg.Threads = None,
-    memory_limit: arg.MemoryLimit = None,
-    temp_dir: arg.TempDir = None,
-    spark_master: arg.SparkMaster = None,
-    spark_conf: arg.SparkConf = None,
+    *,
+    options: EngineOptions,
 ) -> None:
-    """Check every rule of the input. [bold red]NOT PRIVATE[/]: counts of records that break a rule."""
-    from phsafe import exact
+    """Check the input against every rule. [bold red]NOT PRIVATE[/]: counts the records that violate each rule."""
     from phsafe.cli.console import note, out, progress_bar, warn
-    from phsafe.config import Config
-    from phsafe.engines import started
-    from phsafe.errors import Reasons
-    from phsafe.scan import open_source, validate_source
-    from phsafe.validation.report import NOT_PRIVATE, offenders
-    from phsafe.validation.report_output import as_table, summary, write_examples
+    from phsafe.model.exact_numbers import dumps
+    from phsafe.pipeline import calls
+    from phsafe.pipeline.validation import NOT_PRIVATE
+    from phsafe.pipeline.validation_output import as_table, summary, write_offenders
 
-    options = arg.engine_options(engine, threads, memory_limit, temp_dir, spark_master, spark_conf)
-    with started(options) as running, ExitStack() as reading:
-        reasons = Reasons()
-        loaded = reasons.check(Config.load, config)
-        reader = loaded.reader if loaded else None
-        source = reasons.check(reading.enter_context, open_source(data, running, reader))
-        reasons.settle()
-        assert loaded is not None
-        assert source is not None
-        warn(NOT_PRIVATE)
-        with progress_bar("validate") as progress:
-            report, tabulated = validate_source(
-                loaded, source, allow_unclassified=allow_unclassified,
-                examples=0 if examples is None else arg.MAX_EXAMPLES, progress=progress,
-            )  # fmt: skip
-            if examples is not None and report.findings:
-                number = write_examples(examples, offenders(tabulated))
-                note(f"Wrote {number} keys of offending records to {examples} (confidential, owner only).")
+    with progress_bar("validate") as progress:
+        report = calls.validate(
+            config, data, allow_unclassified=allow_unclassified,
+            examples=0 if examples is None else arg.MAX_EXAMPLES, options=options, progress=progress,
+        )  # fmt: skip
+    warn(NOT_PRIVATE)
+    if examples is not None and report.findings:
+        number = write_offenders(examples, report.offenders)
+        note(f"Wrote {number} household keys of violations to {examples} (confidential; only you can read it).")
     if json:
-        typer.echo(exact.dumps(report.to_dict()))
+        typer.echo(dumps(report.to_dict()))
     else:
         if report.findings:
             out.print(as_table(report))

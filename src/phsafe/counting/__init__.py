@@ -1,1 +1,1 @@
-"""Exact counts: one kernel over partitions in key order. Confidential."""
+"""Exact counting: one kernel that counts partitions in key order. Its results are confidential."""

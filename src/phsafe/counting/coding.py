@@ -1,7 +1,7 @@
-"""Values folded into the few classes that a set of conditions can tell apart, packed into one number.
+"""Codings: values reduced to the few classes that a set of conditions distinguishes, packed into one number.
 
-Sixty-three races matter to PH1 only as seven iterations; ages only as "under 18". A record becomes the number of
-its class, and every condition can be decided from that number.
+For example, PH1 groups the 63 race codes into seven iterations, and ages into "under 18" and "18 and over". Each record
+is replaced by the number of its class, which is enough to evaluate every condition.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from phsafe.conditions import Code, Where
 from phsafe.counting.records import Lookup, RecordFormat
-from phsafe.schema import Column
+from phsafe.model.conditions import Code, Where
+from phsafe.model.schema import Column
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The values of one column in classes 1, 2, …; class 0 holds every value that no condition names."""
+    """The values of one column, grouped into classes 1, 2, …; class 0 holds every value that no condition names."""
 
     column: str
     members: tuple[frozenset[Code], ...]
-    #: The weight of the class in the number of a coding.
+    #: The place value of this column's class in the coding's mixed-radix number.
     stride: int
 
     @property
@@ -34,7 +34,7 @@ class Classes:
         return len(self.members) + 1
 
     def allowed(self, codes: frozenset[Code]) -> NDArray[np.bool_]:
-        """For each class, whether a condition that allows `codes` allows it: it takes a class whole or not at all."""
+        """For each class, whether a condition on `codes` allows it. A condition allows all of a class or none of it."""
         return np.array([False, *(members <= codes for members in self.members)])
 
 
@@ -42,7 +42,7 @@ class Classes:
 class Coding:
     """The classes of several columns as one mixed-radix number.
 
-    >>> from phsafe.conditions import where
+    >>> from phsafe.model.conditions import where
     >>> coding = Coding.of([where(QAGE=range(18)), where(QAGE=range(18, 116)), where(RELSHIP="30")])
     >>> [(name, c.size) for name, c in coding.columns.items()]
     [('QAGE', 3), ('RELSHIP', 2)]
@@ -54,7 +54,7 @@ class Coding:
 
     @classmethod
     def of(cls, conditions: Iterable[Where]) -> Coding:
-        """The coarsest coding that decides all the conditions."""
+        """The coarsest coding that can evaluate all the conditions."""
         terms: dict[str, set[frozenset[Code]]] = {}
         for condition in conditions:
             for column, codes in condition.terms:
@@ -66,7 +66,7 @@ class Coding:
 
     @property
     def size(self) -> int:
-        """The number of different codes."""
+        """The number of distinct codes."""
         return prod(classes.size for classes in self.classes)
 
     @cached_property
@@ -75,16 +75,16 @@ class Coding:
         return {classes.column: classes for classes in self.classes}
 
     def mask(self, condition: Where) -> NDArray[np.bool_]:
-        """For each code, whether it passes the terms of a condition on columns of this coding."""
+        """For each code, whether it meets a condition's terms. Terms on columns outside this coding are ignored."""
         passes = np.ones(self.size, dtype=bool)
         for column, allowed in condition.on(self.columns).terms:
             passes &= self.columns[column].allowed(allowed)[self._digit(column)]
         return passes
 
     def coarsened(self, coarser: Coding) -> NDArray[np.int64]:
-        """For each code, the code in a coding made from some of the same conditions.
+        """For each code, the corresponding code in a coding built from a subset of the conditions.
 
-        >>> from phsafe.conditions import where
+        >>> from phsafe.model.conditions import where
         >>> one, both = where(QAGE=range(18)), [where(QAGE=range(18)), where(QAGE=range(20), RELSHIP="30")]
         >>> Coding.of(both).coarsened(Coding.of([one])).tolist()
         [0, 1, 0, 0, 1, 0]
@@ -97,7 +97,7 @@ class Coding:
         return total
 
     def lookup(self, record_format: RecordFormat) -> Lookup:
-        """Tables that give the code of a packed record."""
+        """The lookup tables that turn packed records into codes."""
 
         def numbers(column: Column) -> NDArray[np.int64] | None:
             classes = self.columns.get(column.name)
@@ -113,7 +113,7 @@ class Coding:
 
 
 def _atoms(sets: set[frozenset[Code]]) -> tuple[frozenset[Code], ...]:
-    """The largest groups of codes that every set contains whole or not at all, in order of first code."""
+    """The largest groups of codes that no set splits, in order of their first code."""
     atoms: dict[frozenset[frozenset[Code]], set[Code]] = {}
     for code in sorted(frozenset().union(*sets)):
         atoms.setdefault(frozenset(s for s in sets if code in s), set()).add(code)

@@ -1,7 +1,7 @@
-"""Step 1, encode: columns as a file has them become packed records; values that break a rule are counted.
+"""Step 1, encode: pack source columns into records, and count the values that violate a rule.
 
-Whatever types a file has, a value has one meaning: a number is a whole number of 32 bits, a code is a text. Texts
-are looked up once for each different text, never row by row.
+A value means the same whatever its type in the file: numbers are 32-bit integers, codes are strings. Each distinct
+string is looked up once, never row by row.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from phsafe.counting.counted import NO_KEY, Counted, Rule
 from phsafe.counting.records import Array, RecordFormat, Rows, gather
-from phsafe.schema import KEY, LAYOUTS, Column, Digits, Layout
+from phsafe.counting.tallies import NO_KEY, Counted, Rule
+from phsafe.model.schema import KEY, LAYOUTS, Column, Digits, Layout
 
-#: The one way to write a whole number as text. Libraries read "3.7" or " 3" as numbers in different ways.
+#: The only accepted text form of a whole number. Libraries disagree about texts such as "3.7" or " 3".
 INTEGER_TEXT = "^(0|[1-9][0-9]{0,8})$"
-#: Numbers with one digit are below the first of these, with two digits below the second, and so on.
+#: The first is above all one-digit numbers, the second above all two-digit numbers, and so on.
 POWERS = 10 ** np.arange(1, 9)
-#: In the text of a record with an unknown code: between two values, for a missing value, and for letters of values.
+#: How `Rows.raw` writes a record's values: what separates them, what marks a missing one, and what is escaped.
 SEPARATOR, MISSING, ESCAPES = "\x1f", "\x1em", (("\x1e", "\x1ee"), ("\x1f", "\x1es"))
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
 def missing(layout: Layout, column: Column) -> Rule:
-    """A column must hold a value."""
-    name = "a whole number is given" if column.is_integer else "a value is given"
+    """The rule that a column has a value in every row."""
+    name = "the value is a whole number" if column.is_integer else "the value is not missing"
     return Rule(name, "error", layout.name, column.name)
 
 
 def outside(layout: Layout, column: Column) -> Rule:
-    """A value must be in its domain."""
-    return Rule("the value is in its domain", "error", layout.name, column.name)
+    """The rule that every value of a column is in its domain."""
+    return Rule("the value is in the column's domain", "error", layout.name, column.name)
 
 
 COLUMN_RULES = tuple(
@@ -40,20 +40,20 @@ COLUMN_RULES = tuple(
 
 
 class ColumnEncoder:
-    """How one column is encoded. A column that has no place in a record is only checked."""
+    """Encodes one column. A column that is not part of the packed record is only checked."""
 
     def __init__(self, column: Column, record_format: RecordFormat) -> None:
         field = next((field for field in record_format.fields if field.column == column), None)
         self.column, self.is_packed, self._dtype = column, field is not None, record_format.dtype
         self._shift = field.shift if field else 0
         if column.is_integer:
-            # The code of each number from one below the domain to one above it.
+            # The code of each number, from one below the domain to one above it.
             numbers = np.array(column.codes) - int(column.codes[0]) + 1
             self._table = np.zeros(numbers[-1] + 2, self._dtype)
             self._table[numbers] = np.arange(1, len(numbers) + 1) << self._shift
 
     def encode(self, values: pa.Array) -> Array:
-        """The code of each row at its place in a record; 0 where the value is missing or outside its domain."""
+        """The code of each row, shifted to its bits in the record; 0 if the value is missing or outside its domain."""
         if pa.types.is_integer(values.type) and self.column.is_integer:
             return self._of_integers(values)
         values = values if pa.types.is_dictionary(values.type) else _texts(values).dictionary_encode()
@@ -77,21 +77,22 @@ class ColumnEncoder:
         return (codes << self._shift).astype(self._dtype)
 
     def readable(self, values: pa.Array) -> pa.Array:
-        """The values as whole numbers or texts, null where a value is neither."""
+        """The values as integers or strings, as the column requires; null where a value is not an integer."""
         return _integers(values) if self.column.is_integer else _texts(values)
 
 
 class TableEncoder:
-    """How one table is encoded. With `keep_raw`, records with an unknown code keep their values (`Rows.raw`)."""
+    """Encodes one table. With `keep_raw`, records with an unknown code keep their values in `Rows.raw`."""
 
     def __init__(self, layout: Layout, record_format: RecordFormat, *, keep_raw: bool) -> None:
         self.layout, self._dtype, self._keep_raw = layout, record_format.dtype, keep_raw
         self._columns = [ColumnEncoder(column, record_format) for column in layout.columns if column.name != KEY]
 
     def encode(self, batch: pa.RecordBatch, counted: Counted) -> Rows:
-        """Pack rows, in the order of the batch, and count them and the rules that they break.
+        """Pack the rows of a batch in order; count them and their rule violations.
 
-        Rows without a key are counted and left out. Columns may come in any order, and with others among them.
+        Rows without a household key are counted, then left out. The batch may have columns in any order, and columns
+        that the layout doesn't have.
         """
         counted.rows[self.layout.name] += len(batch)
         keys = self._keys(batch, counted)
@@ -111,7 +112,7 @@ class TableEncoder:
         return Rows(rows.key.astype(np.int32, copy=False), rows.record, rows.raw)
 
     def _keys(self, batch: pa.RecordBatch, counted: Counted) -> Array:
-        """The key of each row: 32 bits if every row has one, otherwise 64 with `NO_KEY` where there is none."""
+        """The household key of each row: 32-bit if every row has one, otherwise 64-bit with `NO_KEY` where missing."""
         column, given = self.layout[KEY], _integers(batch.column(KEY))
         keys = (given.cast(pa.int64()).fill_null(NO_KEY) if given.null_count else given).to_numpy()
         inside = (keys >= column.codes[0]) & (keys <= column.codes[-1])
@@ -120,25 +121,25 @@ class TableEncoder:
         return keys
 
     def _note(self, counted: Counted, column: Column, keys: Array, values: pa.Array, inside: Array) -> None:
-        """Record the rows whose value is missing, and those whose value is outside its domain."""
+        """Count the rows whose value is missing, and those whose value is outside its domain."""
         given = values.is_valid().to_numpy(zero_copy_only=False)
         counted.note(missing(self.layout, column), keys[~given])
         counted.note(outside(self.layout, column), keys[given & ~inside])
 
     def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.StringArray:
-        """The values of the rows with an unknown code, one text for each row."""
-        odd = pa.array(~known)
-        values = [encoder.readable(batch.column(encoder.column.name)).filter(odd) for encoder in self._columns]
+        """The values of each row with an unknown code, joined into one string; null for other rows."""
+        unknown = pa.array(~known)
+        values = [encoder.readable(batch.column(encoder.column.name)).filter(unknown) for encoder in self._columns]
         texts = [column.cast(pa.string()) for column in values]
         for letter, escaped in ESCAPES:
             texts = [pc.replace_substring(text, letter, escaped) for text in texts]
         texts = [text.fill_null(MISSING) for text in texts]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
-        return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), odd, joined)
+        return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), unknown, joined)
 
 
 def raw_values(raw: str) -> list[str | None]:
-    """The values in the text of a record with an unknown code; None for a missing one."""
+    """Split an entry of `Rows.raw` into its values; None for a missing one."""
     (one, escaped_one), (other, escaped_other) = ESCAPES
     return [
         None if text == MISSING else text.replace(escaped_other, other).replace(escaped_one, one)
@@ -153,7 +154,7 @@ def _texts(values: pa.Array) -> pa.Array:
 
 
 def _integers(values: pa.Array) -> pa.Array:
-    """Whole numbers of 32 bits; null where a value is none or needs more."""
+    """The values as 32-bit integers; null where a value is not an integer or does not fit."""
     if pa.types.is_dictionary(values.type):
         return _integers(values.dictionary).take(values.indices)
     if not pa.types.is_integer(values.type):
@@ -168,10 +169,10 @@ def _integers(values: pa.Array) -> pa.Array:
 
 
 def _parsed(texts: pa.Array) -> pa.Array:
-    """Texts in the form of `INTEGER_TEXT` as numbers; null for others."""
+    """Parse texts that match `INTEGER_TEXT`; null for all others."""
     try:
         numbers = texts.cast(pa.int32())
-        # Arrow also reads signs, leading zeros and 0x1F. If there are as many digits as characters, there were none.
+        # Arrow also accepts signs, leading zeros and 0x1F. If digits and characters are equally many, none occurred.
         digits = 1 + np.searchsorted(POWERS, numbers.drop_null().to_numpy(), side="right")
         is_hex = pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py()
         if digits.sum() == (pc.sum(pc.binary_length(texts)).as_py() or 0) and not is_hex:

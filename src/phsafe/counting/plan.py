@@ -1,7 +1,7 @@
-"""What a config asks the kernel to count: universes, and for each tabulation how a row becomes a code.
+"""The counting plan of a config: its universes, and how each tabulation assigns a code to a row.
 
-A tabulation's code of a row has three digits: the region of its household, the class of its unit and the class of its
-person. It tells every cell and population group of the tabulation apart, and nothing else.
+A row's code in a tabulation has three digits: the region of the household, the class of the unit and the class of the
+person. Codes distinguish the tabulation's cells and population groups, and nothing finer.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from math import prod
 
 import numpy as np
 
-from phsafe.conditions import Where
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.counting.coding import Coding
 from phsafe.counting.encode import TableEncoder
 from phsafe.counting.kernel import Kernel, TabulationCode
@@ -22,23 +21,24 @@ from phsafe.counting.records import Array, Lookup, RecordFormat, domain_size
 from phsafe.counting.rules import CONDITIONS, member_words
 from phsafe.counting.truncate import UniverseCut, ValueDigests
 from phsafe.errors import ConfigError, DataError
-from phsafe.levels import Iteration
-from phsafe.schema import GEO, LAYOUTS, PERSONS, UNITS, Column
-from phsafe.spec import Tabulation
+from phsafe.model.conditions import Where
+from phsafe.model.levels import Iteration
+from phsafe.model.schema import GEO, LAYOUTS, PERSONS, UNITS, Column
+from phsafe.model.spec import Tabulation
 
-#: Columns in the order in which they are packed: those that are looked up together are side by side. RTYPE comes last,
-#: so that the largest of several unit records has the largest RTYPE.
+#: Columns in packing order. Columns that are looked up together are adjacent. RTYPE of units comes last, so that the
+#: largest of several unit records is one with the largest RTYPE.
 PACKED = {
     "persons": ("RTYPE", "QAGE", "RELSHIP", "CENRACE", "CENHISP"),
     "units": ("FINAL_POP", "NPF", "TEN", "HHRACE", "HHSPAN", "HHT", "HHT2", "CPLT", "RTYPE"),
 }
-#: The width that a record, and three times the number of a tabulation's codes, must fit.
+#: The number of bits that must hold a packed record, and also three times the number of a tabulation's codes.
 MAX_BITS = 63
 
 
 @dataclass(frozen=True)
 class Universe:
-    """Persons who pass a filter, truncated to τ in each household. Tabulations that agree in both share one."""
+    """The persons who pass a filter, truncated to τ per household. Tabulations with the same filter and τ share it."""
 
     persons: Where
     tau: int
@@ -46,7 +46,7 @@ class Universe:
 
 @dataclass(frozen=True)
 class Plan:
-    """The counting work of a config."""
+    """What a config asks the kernel to count."""
 
     config: Config
 
@@ -62,15 +62,15 @@ class Plan:
 
     @cached_property
     def universes(self) -> tuple[Universe, ...]:
-        """All universes, each once."""
+        """The distinct universes of all tabulations."""
         return tuple(dict.fromkeys(self.universe(t) for t in self.tabulations if t.counts_persons))
 
     def iteration_condition(self, tabulation: Tabulation, iteration: Iteration) -> Where:
-        """What puts a row in an iteration."""
+        """The condition for a row to belong to an iteration."""
         return iteration.condition(tabulation.iterate_by) if tabulation.iterate_by is not None else Where()
 
-    def _placing(self, tabulation: Tabulation, columns: Iterable[str]) -> list[Where]:
-        """What puts a row in a cell or an iteration, as far as it looks at some columns."""
+    def _conditions(self, tabulation: Tabulation, columns: Iterable[str]) -> list[Where]:
+        """The conditions of a tabulation's cells and iterations, restricted to some columns."""
         levels = self.config.levels_of(tabulation)
         iterations = dict.fromkeys(i for level in levels for i in level.iteration_level.iterations)
         conditions = [
@@ -79,75 +79,80 @@ class Plan:
         ]
         return [condition.on(set(columns)) for condition in conditions]
 
-    def persons_of(self, tabulation: Tabulation) -> Coding:
-        """The classes of persons that a tabulation's cells and iterations tell apart."""
-        return Coding.of(self._placing(tabulation, PERSONS.names) if tabulation.counts_persons else ())
+    @cached_property
+    def persons_of(self) -> dict[str, Coding]:
+        """For each tabulation, the classes of persons that its cells and iterations distinguish."""
+        return {
+            t.name: Coding.of(self._conditions(t, PERSONS.names) if t.counts_persons else ()) for t in self.tabulations
+        }
 
-    def units_of(self, tabulation: Tabulation) -> Coding:
-        """The classes of units that a tabulation's cells and iterations tell apart."""
-        return Coding.of(self._placing(tabulation, UNITS.names))
+    @cached_property
+    def units_of(self) -> dict[str, Coding]:
+        """For each tabulation, the classes of units that its cells and iterations distinguish."""
+        return {t.name: Coding.of(self._conditions(t, UNITS.names)) for t in self.tabulations}
 
     @cached_property
     def persons(self) -> Coding:
-        """The classes of persons that any tabulation or rule tells apart."""
-        placing = [c for t in self.tabulations if t.counts_persons for c in self._placing(t, PERSONS.names)]
-        return Coding.of([*placing, *(universe.persons for universe in self.universes), *CONDITIONS])
+        """The classes of persons that any tabulation or rule distinguishes."""
+        conditions = [c for t in self.tabulations if t.counts_persons for c in self._conditions(t, PERSONS.names)]
+        return Coding.of([*conditions, *(universe.persons for universe in self.universes), *CONDITIONS])
 
     @cached_property
     def units(self) -> Coding:
-        """The classes of units that any tabulation tells apart."""
-        placing = [c for t in self.tabulations for c in self._placing(t, UNITS.names)]
-        return Coding.of([*placing, *(t.units for t in self.tabulations)])
+        """The classes of units that any tabulation distinguishes."""
+        conditions = [c for t in self.tabulations for c in self._conditions(t, UNITS.names)]
+        return Coding.of([*conditions, *(t.units for t in self.tabulations)])
 
     @cached_property
     def geo_columns(self) -> tuple[str, ...]:
-        """The geo columns that tell regions apart, the state first."""
+        """The geo columns that identify regions, the state first."""
         levels = [level for t in self.tabulations for level in self.config.levels_of(t)]
         used = {"TABBLKST", *(column for level in levels for column in level.geography.columns)}
         return tuple(name for name in GEO.names if name in used)
 
     def check_columns(self, columns: Iterable[str]) -> None:
-        """Refuse a geo table without a column that a level needs."""
+        """Raise `DataError` if geo lacks a column that a level needs."""
         missing = sorted(set(self.geo_columns) - set(columns), key=GEO.names.index)
         if missing:
             raise DataError([f"geo: column {name} is missing, and a level needs it" for name in missing])
 
     @cached_property
     def region_radices(self) -> dict[str, int]:
-        """The digits of a region's number, lowest first, with how many values each has.
+        """The radix of each digit of a region's number, by column, lowest digit first.
 
-        The state's digit is its position in the state filter, from 1, or 0 outside it. The digit of another column is
-        its code, so 0 stands for an unknown value.
+        The state's digit is its position in the state filter, from 1, or 0 if it is not in the filter. The digit of any
+        other column is its code, so 0 means an unknown value.
         """
         state, *others = self.geo_columns
         return {state: 1 + len(self.config.states)} | {name: 1 + domain_size(GEO[name]) for name in others}
 
     def size(self, tabulation: Tabulation) -> int:
-        """How many codes a tabulation has."""
-        return prod(self.region_radices.values()) * self.units_of(tabulation).size * self.persons_of(tabulation).size
+        """The number of codes of a tabulation."""
+        classes = self.units_of[tabulation.name].size * self.persons_of[tabulation.name].size
+        return prod(self.region_radices.values()) * classes
 
     @cached_property
     def formats(self) -> dict[str, RecordFormat]:
-        """How the records of each table are packed."""
+        """The packed record format of each table."""
         packed = PACKED | {"geo": (*self.geo_columns, "RTYPE")}
         return {layout.name: RecordFormat.of(layout, packed[layout.name]) for layout in LAYOUTS}
 
     def kernel(self, examples: int = 0) -> Kernel:
-        """Compile the plan to the tables that the kernel counts with.
+        """Compile the plan into a kernel.
 
         Args:
-            examples: How many keys of offenders to keep for each rule.
+            examples: How many household keys to keep for each violated rule.
 
         Raises:
-            ConfigError: The levels need more geo columns than fit.
+            ConfigError: Codes or geo records do not fit in 63 bits.
 
         """
         formats, layouts = self.formats, {layout.name: layout for layout in LAYOUTS}
         most = max([0, *map(self.size, self.tabulations)])
         if formats["geo"].bits > MAX_BITS or 3 * most >= 2**MAX_BITS:
             raise ConfigError(
-                "expected levels with fewer geo columns, or tables with fewer codes, so that places and persons can be "
-                f"told apart by numbers of 63 bits, got {', '.join(self.geo_columns)}"
+                "expected levels with fewer geo columns, or tables with fewer cells, so that regions and cells can be "
+                f"numbered with 63 bits, got the geo columns {', '.join(self.geo_columns)}"
             )
         return Kernel(
             formats=formats,
@@ -172,27 +177,21 @@ class Plan:
         return np.array([0, *(states.index(s) + 1 if s in states else 0 for s in GEO["TABBLKST"].codes)])
 
     def _region_digits(self, column: Column) -> Array | None:
-        """What each code of a geo column adds to the number of a region."""
+        """What each code of a geo column contributes to a region's number."""
         names = [*self.region_radices]
         if column.name not in names:
             return None
-        place = names.index(column.name)
-        digits = np.arange(self.region_radices[column.name]) if place else self._state_digits()
-        return digits * prod([*self.region_radices.values()][:place])
+        position = names.index(column.name)
+        digits = np.arange(self.region_radices[column.name]) if position else self._state_digits()
+        return digits * prod([*self.region_radices.values()][:position])
 
     def _code(self, tabulation: Tabulation) -> TabulationCode:
-        units, persons, nowhere = (
-            self.units_of(tabulation),
-            self.persons_of(tabulation),
-            self.size(tabulation),
-        )
+        name, not_counted = tabulation.name, self.size(tabulation)
+        units, persons = self.units_of[name], self.persons_of[name]
         by_unit = self.units.coarsened(units) * persons.size
-        by_unit[~self.units.mask(tabulation.units)] = nowhere
+        by_unit[~self.units.mask(tabulation.units)] = not_counted
         universe, by_person = None, None
         if tabulation.persons is not None:
-            universe, by_person = (
-                self.universes.index(self.universe(tabulation)),
-                self.persons.coarsened(persons),
-            )
-            by_person[~self.persons.mask(tabulation.persons)] = nowhere
-        return TabulationCode(tabulation.name, nowhere, units.size * persons.size, by_unit, universe, by_person)
+            universe, by_person = self.universes.index(self.universe(tabulation)), self.persons.coarsened(persons)
+            by_person[~self.persons.mask(tabulation.persons)] = not_counted
+        return TabulationCode(name, not_counted, units.size * persons.size, by_unit, universe, by_person)

@@ -1,8 +1,8 @@
-"""Records packed into integers: the narrow form in which rows travel from a reader to the kernel.
+"""Records packed into integers: the compact form in which rows reach the kernel.
 
-Every value becomes a *code*: its position in the domain of its column, from 1, or 0 if it is missing or outside the
-domain. The codes of a record are side by side in one integer. Widths and positions come from the layout and the config,
-never from the data.
+Each value is replaced by a *code*: its position in the column's domain, from 1, or 0 if it is missing or outside the
+domain. One integer holds all codes of a record. Bit widths and positions follow from the layout and the config, never
+from the data.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from phsafe.schema import Column, Digits, Layout
+from phsafe.model.schema import Column, Digits, Layout
 
 Array = NDArray[Any]
-#: Columns that are side by side are looked up together, in tables of up to this many bits.
+#: Adjacent columns share a lookup table as long as it is indexed by at most this many bits.
 TABLE_BITS = 14
 
 
 @dataclass(frozen=True)
 class Field:
-    """Where the code of a column is in a packed record."""
+    """The bits of a packed record that hold the code of one column."""
 
     column: Column
     shift: int
@@ -35,7 +35,7 @@ class Field:
         return (records >> self.shift) & ((1 << self.bits) - 1)
 
     def code(self, value: int | str) -> int:
-        """The code of a value of the domain."""
+        """The code of a value in the column's domain."""
         return 1 + self.column.codes.index(value)
 
 
@@ -47,7 +47,7 @@ class RecordFormat:
 
     @classmethod
     def of(cls, layout: Layout, names: Iterable[str]) -> RecordFormat:
-        """Pack the named columns of a layout, in this order."""
+        """The format that packs the named columns of a layout, in this order."""
         fields: list[Field] = []
         for name in names:
             shift = fields[-1].shift + fields[-1].bits if fields else 0
@@ -59,25 +59,25 @@ class RecordFormat:
 
     @property
     def bits(self) -> int:
-        """The width of a record."""
+        """The width of a record in bits."""
         return sum(field.bits for field in self.fields)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The narrowest signed integer that holds a record."""
+        """The narrowest signed integer type that holds a record."""
         return np.dtype(next(f"i{size}" for size in (2, 4, 8) if self.bits < 8 * size))
 
 
 def domain_size(column: Column) -> int:
-    """How many values a domain has, which is the largest code."""
+    """The number of values in a column's domain, which is also its largest code."""
     return 10**column.domain.width if isinstance(column.domain, Digits) else len(column.domain)
 
 
 class Lookup:
-    """A number for each record: the sum of what its columns add, looked up in a few tables."""
+    """Maps packed records to numbers: the sum of what each column contributes, looked up in a few tables."""
 
     def __init__(self, record_format: RecordFormat, numbers: Callable[[Column], Array | None]) -> None:
-        """Build the tables; `numbers` gives what each code of a column adds, or None if it adds nothing."""
+        """Build the tables; `numbers` returns what each code of a column contributes, or None for no contribution."""
         self._tables: list[tuple[int, Array]] = []
         end = None
         for field in record_format.fields:
@@ -102,16 +102,16 @@ class Lookup:
 
 
 def gather(table: Array, positions: Array) -> Array:
-    """The entries of a table at some positions. NumPy is nine times slower at positions of fewer than 64 bits."""
+    """`table[positions]`, sped up: NumPy is nine times slower if positions have fewer than 64 bits."""
     return table.take(positions.astype(np.intp, copy=False))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Packed rows of one table: the household key (MAFID) and the packed record of each.
+    """Packed rows of one table: the household key (MAFID) and the packed record of each row.
 
-    `raw` holds all values of person records with an unknown code as text, because truncation orders records by
-    their values; it is null for other rows, and None if there are no such rows.
+    `raw` keeps the values of person records with an unknown code as text, because truncation orders records by their
+    values. It is null for other rows, and None if every code is known.
     """
 
     key: Array
@@ -122,7 +122,7 @@ class Rows:
         return len(self.key)
 
     def take(self, order: Array) -> Rows:
-        """Some of the rows, in the given order."""
+        """The rows at the given positions, in that order."""
         return Rows(self.key[order], self.record[order], self.raw and self.raw.take(pa.array(order)))
 
     def between(self, start: int, end: int) -> Rows:
@@ -133,13 +133,13 @@ class Rows:
         """The same rows sorted by key."""
         if bool((self.key[1:] >= self.key[:-1]).all()):
             return self
-        # Sorting key and position in one integer takes a third of the time of argsort.
+        # Sorting integers that combine key and position takes a third of the time of argsort.
         position = np.arange(len(self), dtype=np.int64)
         return self.take(np.sort((self.key.astype(np.int64) << 32) | position) & 0xFFFFFFFF)
 
     @staticmethod
     def concat(parts: Sequence[Rows], dtype: np.dtype[Any]) -> Rows:
-        """The rows of all parts, one after another."""
+        """Concatenate the rows of all parts."""
         parts = [Rows(np.zeros(0, np.int32), np.zeros(0, dtype)), *parts]
         raw = None
         if any(part.raw is not None for part in parts):

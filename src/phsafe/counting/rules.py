@@ -1,6 +1,6 @@
-"""Step 3, rules: what a household must look like. Rows that break a rule are counted, and nothing more is said of them.
+"""Step 3, rules: validation rules about households. Only the number of violating rows is reported.
 
-A value that `encode` reported as missing or outside its domain breaks no further rule.
+A value that `encode` has reported as missing or outside its domain violates no further rule.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from phsafe.conditions import Where, where
 from phsafe.counting.coding import Coding
-from phsafe.counting.counted import Counted, Rule
 from phsafe.counting.households import Households
 from phsafe.counting.records import Array, RecordFormat, Rows, gather
-from phsafe.schema import FAMILY, HOUSEHOLDER, OWN_CHILDREN, UNITS
+from phsafe.counting.tallies import Counted, Rule
+from phsafe.model.conditions import Where, where
+from phsafe.model.schema import FAMILY, HOUSEHOLDER, OWN_CHILDREN, UNITS
 
-#: Everyone in the family except the householder and a spouse.
+#: RELSHIP codes of family members other than the householder and the spouse.
 RELATIVES = tuple(code for code in FAMILY if code >= "25")
-#: Members of a household that rules ask for. Their numbers are fields of two words of 64 bits.
+#: Groups of household members that the rules refer to. Their sizes are bit fields of two 64-bit words.
 MEMBERS: tuple[dict[str, Where], ...] = (
     {
         "in_quarters": where(RTYPE=5),
@@ -37,7 +37,7 @@ MEMBERS: tuple[dict[str, Where], ...] = (
 )
 FIELD_BITS = (16, 10)
 CONDITIONS = tuple(condition for word in MEMBERS for condition in word.values())
-#: The size of a family for each code of NPF, and the positions of RTYPE 2 and 4 in their domain.
+#: The family size for each code of NPF, and the positions of RTYPE 2 and 4 in their domain.
 FAMILY_SIZES = np.array([-1, *UNITS["NPF"].codes])
 HOUSING, QUARTERS = 0, 1
 
@@ -50,37 +50,37 @@ def _warning(name: str, column: str, table: str = "units") -> Rule:
     return Rule(name, "warning", table, column)
 
 
-NO_RACE, NO_ETHNICITY = (
-    _error("an occupied housing unit has its householder's race and ethnicity", "units", column)
+HOUSEHOLDER_RACE, HOUSEHOLDER_ETHNICITY = (
+    _error("an occupied housing unit records the householder's race and ethnicity", "units", column)
     for column in ("HHRACE", "HHSPAN")
 )
 UNIQUE_UNIT, UNIQUE_GEO = (
-    _error("MAFID stands once in units", "units"),
-    _error("MAFID stands once in geo", "geo"),
+    _error("MAFID is unique in units", "units"),
+    _error("MAFID is unique in geo", "geo"),
 )
-LOST_PERSON = _error("a person's MAFID is in units", "persons")
-LOST_UNIT, LOST_GEO = (
-    _error("a unit's MAFID is in geo", "units"),
-    _error("a geo row's MAFID is in units", "geo"),
+PERSON_IN_UNITS = _error("every person's MAFID is in units", "persons")
+UNIT_IN_GEO, GEO_IN_UNITS = (
+    _error("every unit's MAFID is in geo", "units"),
+    _error("every geo row's MAFID is in units", "geo"),
 )
-RTYPES_AGREE = _warning("the unit and its geo row have the same RTYPE", "RTYPE", "geo")
-PERSON_RTYPE = _warning("a person's RTYPE fits the unit's", "RTYPE", "persons")
-POPULATION = _warning("FINAL_POP is the number of persons", "FINAL_POP")
+RTYPES_AGREE = _warning("units and geo agree on RTYPE", "RTYPE", "geo")
+PERSON_RTYPE = _warning("a person's RTYPE is consistent with the unit's", "RTYPE", "persons")
+POPULATION = _warning("FINAL_POP equals the number of persons", "FINAL_POP")
 ONE_HOUSEHOLDER = _warning("an occupied unit has exactly one householder", "RELSHIP")
-FAMILY_SIZE = _warning("NPF is the number of persons in the family", "NPF")
-HHT_FITS = _warning("HHT follows from the members", "HHT")
-HHT2_FITS = _warning("HHT2 follows from the members", "HHT2")
-SEX_AGREES = _warning("HHT and HHT2 have a householder of the same sex", "HHT2")
-CPLT_FITS = _warning("CPLT follows from the members", "CPLT")
-UNIT_RULES = (NO_RACE, NO_ETHNICITY)
+FAMILY_SIZE = _warning("NPF equals the number of persons in the family", "NPF")
+HHT_FITS = _warning("HHT is consistent with the household's members", "HHT")
+HHT2_FITS = _warning("HHT2 is consistent with the household's members", "HHT2")
+SEX_AGREES = _warning("HHT and HHT2 agree on the householder's sex", "HHT2")
+CPLT_FITS = _warning("CPLT is consistent with the household's members", "CPLT")
+UNIT_RULES = (HOUSEHOLDER_RACE, HOUSEHOLDER_ETHNICITY)
 HOUSEHOLD_RULES = (
-    UNIQUE_UNIT, UNIQUE_GEO, LOST_PERSON, LOST_UNIT, LOST_GEO, RTYPES_AGREE, PERSON_RTYPE, POPULATION,
+    UNIQUE_UNIT, UNIQUE_GEO, PERSON_IN_UNITS, UNIT_IN_GEO, GEO_IN_UNITS, RTYPES_AGREE, PERSON_RTYPE, POPULATION,
     ONE_HOUSEHOLDER, FAMILY_SIZE, HHT_FITS, HHT2_FITS, SEX_AGREES, CPLT_FITS,
 )  # fmt: skip
 
 
 def member_words(persons: Coding) -> tuple[Array, ...]:
-    """For each class of persons, what one of them adds to the words of its household."""
+    """For each class of persons, what one person contributes to the words of the household."""
     words = []
     for members, bits in zip(MEMBERS, FIELD_BITS, strict=True):
         word = np.zeros(persons.size, np.uint64)
@@ -91,11 +91,11 @@ def member_words(persons: Coding) -> tuple[Array, ...]:
 
 
 def members_of(households: Households, person_class: Array, words: tuple[Array, ...]) -> dict[str, Array]:
-    """How many members of each sort every household has."""
+    """The size of each group of `MEMBERS` in every household."""
     found = {}
     for word, members, bits in zip(words, MEMBERS, FIELD_BITS, strict=True):
         per_person, mask = gather(word, person_class), np.uint64((1 << bits) - 1)
-        # In a sum of words, the fields of a very large household would run into each other.
+        # In very large households the bit fields would overflow into each other, so they are summed one by one.
         together = households.sums(per_person) if households.sizes.max(initial=0) <= mask else None
         for i, name in enumerate(members):
             shift = np.uint64(bits * i)
@@ -105,69 +105,74 @@ def members_of(households: Households, person_class: Array, words: tuple[Array, 
 
 
 def check_units(units: Rows, record_format: RecordFormat, counted: Counted) -> None:
-    """Count the occupied housing units whose householder has no race or no ethnicity."""
-    for rule, nobody in ((NO_RACE, "00"), (NO_ETHNICITY, 0)):
+    """Count the occupied housing units without the householder's race or ethnicity."""
+    for rule, none in ((HOUSEHOLDER_RACE, "00"), (HOUSEHOLDER_ETHNICITY, 0)):
         field = record_format[rule.column]
-        suspects = np.flatnonzero(field.codes(units.record) == field.code(nobody))
-        records = units.record[suspects]
+        candidates = np.flatnonzero(field.codes(units.record) == field.code(none))
+        records = units.record[candidates]
         is_housing = record_format["RTYPE"].codes(records) == HOUSING + 1
         occupied = is_housing & (record_format["HHT"].codes(records) > record_format["HHT"].code("0"))
-        counted.note(rule, units.key[suspects[occupied]])
+        counted.note(rule, units.key[candidates[occupied]])
 
 
 def check_households(
     h: Households, unit: Callable[[str], Array], geo_rtype: Array, m: Mapping[str, Array], counted: Counted
 ) -> None:
-    """Count the rows that break each rule over households `h` with members `m`.
+    """Count the rows that violate each rule about households.
 
-    For a column, `unit` gives the position of each household's value in its domain, or -1 if it is unknown; `geo_rtype`
-    is the same for RTYPE of geo.
+    Args:
+        h: The households.
+        unit: For a column of units, the position of each household's value in its domain; -1 if unknown.
+        geo_rtype: The same for the RTYPE column of geo.
+        m: The member counts from `members_of`.
+        counted: The result to add to.
+
     """
     one, rtype = h.units == 1, unit("RTYPE").astype(np.int8)
     housing, quarters = rtype == HOUSING, rtype == QUARTERS
     hht, hht2, cplt = (unit(name).astype(np.int8) for name in ("HHT", "HHT2", "CPLT"))
     present = {name: number > 0 for name, number in m.items()}
-    nobody, alone, everybody = h.persons == 0, h.persons == 1, np.ones(len(h.key), dtype=bool)
+    vacant, alone, otherwise = h.persons == 0, h.persons == 1, np.ones(len(h.key), dtype=bool)
     married = present["opposite_spouses"] | present["same_spouses"]
     partners, minors = present["opposite_partners"] | present["same_partners"], present["own_minors"]
     family = (m["householders"] + m["others_in_family"]) * present["others_in_family"]
     npf, population = gather(FAMILY_SIZES, unit("NPF") + 1), unit("FINAL_POP")
-    broken = {
+    violating = {
         UNIQUE_UNIT: h.units * (h.units > 1),
         UNIQUE_GEO: h.geos * (h.geos > 1),
-        LOST_PERSON: h.persons * (h.units == 0),
-        LOST_UNIT: h.units * (h.geos == 0),
-        LOST_GEO: h.geos * (h.units == 0),
+        PERSON_IN_UNITS: h.persons * (h.units == 0),
+        UNIT_IN_GEO: h.units * (h.geos == 0),
+        GEO_IN_UNITS: h.geos * (h.units == 0),
         RTYPES_AGREE: one & (h.geos == 1) & (rtype != geo_rtype) & (rtype >= 0) & (geo_rtype >= 0),
         PERSON_RTYPE: m["in_quarters"] * housing + m["in_housing"] * quarters,
         POPULATION: one & (population >= 0) & (population != h.persons),
         ONE_HOUSEHOLDER: one & housing & ((hht > 0) | present["in_housing"]) & (m["householders"] != 1),
         FAMILY_SIZE: one & housing & (npf >= 0) & (npf != family),
         HHT_FITS: one & housing & _misfits(
-            hht, (nobody, {0}), (married, {1}), (present["relatives"], {2, 3}), (alone, {4, 6}), (everybody, {5, 7})
+            hht, (vacant, {0}), (married, {1}), (present["relatives"], {2, 3}), (alone, {4, 6}), (otherwise, {5, 7})
         ),
         HHT2_FITS: one & housing & _misfits(
-            hht2, (nobody, {0}), (married & minors, {1}), (married, {2}), (partners & minors, {3}), (partners, {4}),
-            (alone, {5, 9}), (minors, {6, 10}), (present["relatives"], {7, 11}), (everybody, {8, 12}),
+            hht2, (vacant, {0}), (married & minors, {1}), (married, {2}), (partners & minors, {3}), (partners, {4}),
+            (alone, {5, 9}), (minors, {6, 10}), (present["relatives"], {7, 11}), (otherwise, {8, 12}),
         ),
         SEX_AGREES: one & housing & (
             _among(hht, {2, 4, 5}) & _among(hht2, {5, 6, 7, 8}) | _among(hht, {3, 6, 7}) & _among(hht2, {9, 10, 11, 12})
         ),
         CPLT_FITS: one & housing & _misfits(
-            cplt, (nobody, {0}), (present["opposite_spouses"], {1}), (present["same_spouses"], {2}),
-            (present["opposite_partners"], {3}), (present["same_partners"], {4}), (everybody, {5}),
+            cplt, (vacant, {0}), (present["opposite_spouses"], {1}), (present["same_spouses"], {2}),
+            (present["opposite_partners"], {3}), (present["same_partners"], {4}), (otherwise, {5}),
         ),
     }  # fmt: skip
-    for rule, rows in broken.items():
+    for rule, rows in violating.items():
         counted.note(rule, h.key[np.flatnonzero(rows)], int(rows.sum()))
 
 
 def _misfits(codes: Array, *cases: tuple[Array, set[int]]) -> Array:
-    """Whether a known code is not one of those that the first case that applies allows."""
-    wrong, left = np.zeros(len(codes), dtype=bool), codes >= 0
+    """Whether each known code differs from what it should be: the codes allowed by the first case that applies."""
+    wrong, undecided = np.zeros(len(codes), dtype=bool), codes >= 0
     for applies, allowed in cases:
-        wrong |= left & applies & ~_among(codes, allowed)
-        left &= ~applies
+        wrong |= undecided & applies & ~_among(codes, allowed)
+        undecided &= ~applies
     return wrong
 
 

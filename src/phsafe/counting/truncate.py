@@ -1,8 +1,8 @@
-"""Step 4, truncate: which persons a threshold drops, those after the first τ of a household in the order of 2020.
+"""Step 4, truncate: find the persons whom a threshold drops, all after the first τ of a household in the 2020 order.
 
-The order depends on the records of one household that pass the person filter, and on nothing else (claim C1.1 of
-docs/privacy.md). Identical records are numbered within the household, so that each has an order key of its own. Only
-households above a threshold are ever ordered.
+The order depends only on the household's records that pass the person filter (claim C1.1 of docs/privacy.md). Identical
+records get a duplicate index within the household, which makes their order keys distinct. Only households above a
+threshold are ordered at all.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ import numpy as np
 from phsafe.counting.encode import raw_values
 from phsafe.counting.households import Households
 from phsafe.counting.records import Array, RecordFormat, Rows
-from phsafe.schema import KEY, PERSONS
+from phsafe.model.schema import KEY, PERSONS
 
-#: Columns whose values are written in binary before they are hashed; the others are hashed as they are.
+#: Columns whose values are hashed as binary digits; the others are hashed as text.
 BINARY = ("MAFID", "QAGE", "CENHISP")
 KEY_POSITION = PERSONS.names.index(KEY)
 VALUES = tuple(name for name in PERSONS.names if name != KEY)
 
 
 class UniverseCut(NamedTuple):
-    """A person filter and its threshold: for each class of persons whether it passes, and how many are kept."""
+    """A person filter, as a mask over classes of persons, and the number of persons that each household may keep."""
 
     passes: Array
     tau: int
 
 
 def digest(column: str, value: int | str | None) -> bytes:
-    """The digest of one value: lower-case hex SHA-256 of its text, or of its binary digits without leading zeros."""
+    """The lower-case hex SHA-256 of a value's text, or of its binary digits without leading zeros."""
     text = "" if value is None else f"{int(value) % 2**64:b}" if column in BINARY else str(value)
     return sha256(text.encode()).hexdigest().encode()
 
 
 def order_key(values: tuple[bytes, bytes], key: bytes, duplicate: bytes) -> bytes:
-    """What records of a household are sorted by: all digests joined by commas, hashed twice.
+    """The sort key of a person record within its household: all digests joined by commas, hashed twice.
 
     Args:
-        values: The digests of the columns before the key and of those after it, joined by commas.
+        values: The digests of the columns before the household key, and of those after it, each joined by commas.
         key: The digest of the household key.
-        duplicate: The digest of the record's number among identical records, from 1.
+        duplicate: The digest of the record's duplicate index.
 
     """
     before, after = values
@@ -51,14 +51,14 @@ def order_key(values: tuple[bytes, bytes], key: bytes, duplicate: bytes) -> byte
 
 
 class ValueDigests:
-    """The digests of records' values, each computed once: there are few different records."""
+    """The digests of record values, cached, because there are few distinct records."""
 
     def __init__(self, record_format: RecordFormat) -> None:
         self._fields = [record_format[name] for name in VALUES]
         self._known: dict[int, tuple[bytes, bytes]] = {}
 
     def __call__(self, record: int, raw: str | None) -> tuple[bytes, bytes]:
-        """The digests that `order_key` takes; `raw` has the values if one of the record's codes is unknown."""
+        """The `values` argument of `order_key`; `raw` holds the record's values if one of its codes is unknown."""
         if raw is not None:
             return self._joined(raw_values(raw))
         if record not in self._known:
@@ -79,7 +79,7 @@ def dropped(
 ) -> list[Array]:  # fmt: skip
     """For each universe, the positions of the person rows that its threshold drops.
 
-    Rows are in key order. In households that are not `countable`, nobody needs to be dropped.
+    Rows must be in key order. Households that are not `countable` are skipped.
     """
     large = countable[h.inhabited] & (h.sizes > min((cut.tau for cut in cuts), default=0))
     if not large.any() or not cuts:
@@ -99,14 +99,14 @@ def dropped(
 
 
 def _beyond(member: Array, household: Array, tau: int) -> Array:
-    """Whether each row, ordered within its household, is a member after the first τ members."""
+    """Whether each row is beyond the first τ members of its household. Rows are ordered within households."""
     seen, starts = np.cumsum(member), np.flatnonzero(np.diff(household, prepend=-1))
     before = np.repeat((seen - member)[starts], np.diff(starts, append=len(household)))
     return member & (seen - before > tau)
 
 
 def duplicate_index(*columns: Array) -> Array:
-    """The number of each row, from 1, among the rows that agree with it in all columns."""
+    """The duplicate index of each row: its number, from 1, among the rows that are equal to it in all columns."""
     order = np.lexsort(columns)
     same = np.ones(len(order), dtype=bool)
     same[:1] = False
@@ -119,7 +119,7 @@ def duplicate_index(*columns: Array) -> Array:
 
 
 def _in_order(rows: Rows, household: Array, digests: ValueDigests) -> Array:
-    """The positions of some rows, household by household, in the order of 2020."""
+    """The positions of the rows, sorted by household and within each household by the 2020 order."""
     texts: list[str | None] = [None] * len(rows)
     raw = np.zeros(len(rows), np.int64)
     if rows.raw is not None:
@@ -134,5 +134,5 @@ def _in_order(rows: Rows, household: Array, digests: ValueDigests) -> Array:
             key_digest, last_key = digest(KEY, key), key
         order_keys.append(order_key(digests(record, text), key_digest, numbers[number]))
     words = np.frombuffer(b"".join(order_keys), ">u8").reshape(-1, 4)
-    # Order keys differ unless SHA-256 collides; the record itself then decides, so that the order is always total.
+    # Order keys are distinct unless SHA-256 collides. Breaking ties by the record itself makes the order total.
     return np.lexsort((duplicate, raw, rows.record, *words.T[::-1].astype(np.uint64), household))

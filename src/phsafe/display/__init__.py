@@ -1,4 +1,4 @@
-"""How results look: HTML in which every text is escaped, and charts as SVG. Knows numbers and words, no files."""
+"""Presentation of results: HTML in which all text is escaped, SVG charts, and number formats. Reads no files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts as SVG: intervals in rows, and stacked bars. White paper, so that they read the same in any theme."""
+"""SVG charts: rows of intervals, and stacked bars. The background is white, so that they look the same in any theme."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from phsafe.display.svg import Svg, chart
 
 INK, MUTED, LINE = "#15202e", "#4d5a6f", "#d9dfe9"
 ACCENT, SOFT, WIDE = "#1757ad", "#dbe8f9", "#8a4b00"
-#: One colour for each level, nations in green, states in violet; more levels take them again.
+#: One colour per level: teal for the nation, violet for states. Further levels reuse them.
 COLOURS = ("#0b7285", "#22b3c6", "#a5dfe8", "#5f3dc4", "#9775fa", "#d4c6fb")
 ROW, TOP, WIDTH = 24, 58, 860
-#: Where the plots of intervals and of bars begin, and how wide they are.
+#: Left edge and width of the plot area, for intervals and for bars.
 LABEL, PLOT = 350, 320
 NAME, BARS = 150, 540
-#: About the width of a letter.
+#: Approximate width of a letter.
 LETTER = 7
 
 
 class Interval(NamedTuple):
-    """A row of an interval chart; `text` stands behind it."""
+    """A row of an interval chart; `text` is printed at its right end."""
 
     label: str
     estimate: float
@@ -33,12 +33,12 @@ class Interval(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether the interval is wider than the estimate: such a number says little."""
+        """Whether the interval is wider than the estimate, which makes the estimate unreliable."""
         return is_wide((self.estimate, self.lower, self.upper))
 
 
 class Bar(NamedTuple):
-    """A row of stacked parts: (legend index, size); `text` stands behind it."""
+    """A row of stacked parts (legend index, size); `text` is printed at its right end."""
 
     label: str
     parts: Sequence[tuple[int, float]]
@@ -46,7 +46,7 @@ class Bar(NamedTuple):
 
 
 def intervals(title: str, note: str, rows: Sequence[Interval], *, from_zero: bool = True) -> Svg:
-    """Estimates as points (on bars, if the scale begins at zero) with their intervals; wide ones in brown."""
+    """Draw estimates with their intervals; bars are added if the scale starts at zero. Wide intervals are brown."""
     low = 0.0 if from_zero else min(row.lower for row in rows)
     high = max(row.upper for row in rows)
     span = (high - low) or 1.0
@@ -80,7 +80,7 @@ def intervals(title: str, note: str, rows: Sequence[Interval], *, from_zero: boo
 
 
 def stacked(title: str, note: str, legend: Sequence[str], rows: Sequence[Bar]) -> Svg:
-    """Bars of parts, all on one scale, with what each colour means."""
+    """Draw stacked bars on a common scale, with a legend."""
     most = max((sum(size for _, size in row.parts) for row in rows), default=1.0) or 1.0
     drawn: list[Html] = []
     for i, row in enumerate(rows):

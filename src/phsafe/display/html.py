@@ -1,4 +1,4 @@
-"""Building HTML and SVG from elements: whatever is not an element is text, and text is always escaped."""
+"""Building HTML and SVG from elements. Anything that is not an element is text, and text is always escaped."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from html import escape
 
 VOID = frozenset({"br", "col", "input", "link", "meta"})
-#: Kinds of characters that nobody sees, or that change lines or the order of others.
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-#: Texts that somebody else wrote are cut to this many characters.
-LONGEST = 200
+#: Unicode categories of characters that are invisible, break lines or reorder text.
+INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+#: Untrusted text is shortened to this many characters.
+MAX_LENGTH = 200
 
 
 class Html(str):
-    """Text that is HTML already, because `el` made it."""
+    """HTML created by `el`, which needs no further escaping."""
 
     __slots__ = ()
 
@@ -23,7 +23,10 @@ Child = str | int | Iterable["Child"] | None
 
 
 def el(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Html:
-    """An element. `class_` is the attribute class, `data_x` is data-x; True is a bare attribute, None none.
+    """Return an element.
+
+    In attribute names, a trailing underscore is dropped and others become hyphens: `class_` is class, `data_x` is
+    data-x. True gives an attribute without a value; None and False omit it.
 
     >>> el("p", "1 < 2", el("b", "&"), class_="x")
     '<p class="x">1 &lt; 2<b>&amp;</b></p>'
@@ -35,12 +38,12 @@ def el(name: str, /, *children: Child, **attributes: str | float | bool | None) 
 
 
 def join(*children: Child) -> Html:
-    """Elements and texts one after another."""
+    """Concatenate elements and text."""
     return Html("".join(_parts(children)))
 
 
-def printable(value: object, longest: int = LONGEST) -> str:
-    r"""A foreign text, cut, with a mark for every character that isn't seen or changes the order of others.
+def printable(value: object, longest: int = MAX_LENGTH) -> str:
+    r"""Make untrusted text safe to display: shorten it, and replace characters that are invisible or reorder text.
 
     >>> printable("a\u202eb\x00"), printable("x" * 300, 4), printable(["x"])
     ('a�b�', 'xxx…', '(not a text)')
@@ -48,7 +51,7 @@ def printable(value: object, longest: int = LONGEST) -> str:
     if not isinstance(value, str):
         return "(not a text)"
     cut = value if len(value) <= longest else f"{value[: longest - 1]}…"
-    return "".join("\ufffd" if unicodedata.category(c) in HIDDEN else c for c in cut)
+    return "".join("\ufffd" if unicodedata.category(c) in INVISIBLE else c for c in cut)
 
 
 def _attribute(key: str, value: str | float | bool | None) -> str:

@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: small tables of what they hold. Every text is escaped."""
+"""HTML representations of results for notebooks: short summary tables. All text is escaped."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from phsafe.display.html import Child, Html, el, join, printable
-from phsafe.exact import round_up, text
+from phsafe.model.exact_numbers import round_up, text
 
 if TYPE_CHECKING:
-    from phsafe.budgets import Budget, Comparison, Row
     from phsafe.estimation import Estimates
-    from phsafe.folder import Release
     from phsafe.privacy.accountant import Loss
+    from phsafe.privacy.budgets import Budget, BudgetRow, Comparison
+    from phsafe.releases.release_folder import Release
 
 
 def release_html(release: Release) -> str:
-    """A release: its id, its loss, and its files."""
-    from phsafe import grid  # noqa: PLC0415  (budgets are shown without NumPy)
+    """Summarise a release: id, privacy loss and files."""
+    from phsafe.configs import grid  # noqa: PLC0415  (displaying a budget needs no NumPy)
 
     config = release.config
     rows = [
         (output.name, ", ".join(level.key for level in levels), f"{grid.rows(config, output).height:,}")
         for output, levels in config.outputs()
     ]
-    note = f"release.table({_example(release.tables)}) gives the measurements behind a table"
+    note = f"release.table({_example(release.tables)}) returns the noisy measurements behind a table"
     return join(
         el("p", el("b", "Release "), el("code", printable(release.release_id, 80))),
         el("p", _loss(release.budget.loss)),
-        _table(("Noisy measurements", "Levels", "Rows"), rows, words=2),
+        _table(("Noisy measurements", "Levels", "Rows"), rows, text_columns=2),
         el("p", el("small", note)),
     )
 
 
 def estimates_html(estimates: Estimates) -> str:
-    """Finished tables: how they were made, and how many of their cells say little."""
+    """Summarise finished tables: method, noise test, and how many cells are unreliable."""
     rows = []
     for table in estimates.config.catalog.tables:
         if table.name in estimates.tables:
@@ -44,7 +44,7 @@ def estimates_html(estimates: Estimates) -> str:
             rows.append((f"{table.name} {table.title}", f"{groups:,}", f"{frame.height:,}", f"{wide:,}"))
     test = estimates.diagnostics.get("noise_test")
     verdict = f" Noise test: {printable(test.get('verdict'))}." if isinstance(test, dict) else ""
-    note = f"estimates.table({_example(estimates.tables)}) gives a table, estimates.plot(…) a chart of it"
+    note = f"estimates.table({_example(estimates.tables)}) returns a table, estimates.plot(…) a chart"
     return join(
         el("p", el("b", "Finished tables"), f", {estimates.method} method, with 90 % intervals.{verdict}"),
         _table(("Table", "Groups", "Cells", "Interval wider than estimate"), rows),
@@ -53,7 +53,7 @@ def estimates_html(estimates: Estimates) -> str:
 
 
 def budget_html(budget: Budget) -> str:
-    """A budget: the loss of the run, and each level's part of it with its margin of error."""
+    """Summarise a budget: the privacy loss of the run, and the margin of error and loss of each level."""
     cells = {(row.event.tabulation, row.event.level): row for row in budget.rows}
     levels = [level.key for level in budget.config.catalog.levels if level.key in {key for _, key in cells}]
     rows = [
@@ -67,7 +67,7 @@ def budget_html(budget: Budget) -> str:
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """The modes side by side: losses, then margins of error."""
+    """Compare sensitivity modes: privacy losses, then margins of error."""
     budgets = comparison.budgets
     names = [str(b.config.sensitivity) for b in budgets]
     losses = [
@@ -79,11 +79,11 @@ def comparison_html(comparison: Comparison) -> str:
     ]
     return join(
         _table(("Mode", "Unbounded loss", "Bounded loss"), losses),
-        _table(("90 % MOE", "Level", *names), margins, words=2),
+        _table(("90 % MOE", "Level", *names), margins, text_columns=2),
     )
 
 
-def _level(row: Row | None) -> str:
+def _level(row: BudgetRow | None) -> str:
     return "–" if row is None else f"{row.moe:,.2f} ({text(row.event.loss.unbounded)})"
 
 
@@ -98,19 +98,24 @@ def _loss(loss: Loss) -> Html:
     )
 
 
-def _amount(loss: Loss, kind: str) -> str:
-    return round_up(loss.unbounded if kind == "unbounded" else loss.bounded, 6)
+def _amount(loss: Loss, neighbours: str) -> str:
+    return round_up(loss.unbounded if neighbours == "unbounded" else loss.bounded, 6)
 
 
 def _example(names: Iterable[str]) -> str:
     return next((f'"{name}"' for name in names), "…")
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Child]], words: int = 1) -> Html:
+def _table(head: Sequence[str], rows: Iterable[Sequence[Child]], text_columns: int = 1) -> Html:
+    """A table whose first columns are left-aligned text; the others are right-aligned numbers."""
+
     def cells(name: str, row: Sequence[Child]) -> Html:
         return el(
             "tr",
-            *(el(name, cell, style=f"text-align: {'left' if i < words else 'right'}") for i, cell in enumerate(row)),
+            *(
+                el(name, cell, style=f"text-align: {'left' if i < text_columns else 'right'}")
+                for i, cell in enumerate(row)
+            ),
         )
 
     return el("table", el("thead", cells("th", head)), el("tbody", *(cells("td", row) for row in rows)))

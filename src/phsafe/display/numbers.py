@@ -1,17 +1,17 @@
-"""How numbers are written for people. The script of a report writes them the same way; a test holds both together."""
+"""Number formats for display. The script of a report formats numbers the same way; a test compares the two."""
 
 from __future__ import annotations
 
-from phsafe.spec import Table
+from phsafe.model.spec import Table
 
-#: Estimate, lower and upper bound.
+#: Estimate, lower bound and upper bound.
 Cell = tuple[float, float, float]
-#: What a table shows for a group that it wasn't published for.
+#: Shown in place of a number that isn't published.
 NOTHING = "–"
 
 
 def digits(cell: Cell) -> int:
-    """The decimals that an average needs: those of its estimate and its bounds, and at least two.
+    """The number of decimals to show for an average: as many as its estimate and bounds have, and at least two.
 
     >>> digits((2.5, 2.25, 2.75)), digits((2.4584, 2.4536, 2.463))
     (2, 4)
@@ -20,14 +20,14 @@ def digits(cell: Cell) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """A number with separators for thousands."""
+    """Format a number with thousands separators."""
     return f"{value:,.{places}f}" if places else f"{int(value):,}"
 
 
 def texts(cell: Cell, table: Table) -> tuple[str, str]:
-    """A cell as people read it: its estimate, and its interval. Counts have no decimals.
+    """Format the estimate and the interval of a cell. Counts have no decimals.
 
-    >>> from phsafe.tables import PH1, PH2
+    >>> from phsafe.model.tables import PH1, PH2
     >>> texts((2.5, 2.25, 2.75), PH1), texts((1234, 1000, 1500), PH2)
     (('2.50', '2.25 – 2.75'), ('1,234', '1,000 – 1,500'))
     """
@@ -37,13 +37,13 @@ def texts(cell: Cell, table: Table) -> tuple[str, str]:
 
 
 def is_wide(cell: Cell) -> bool:
-    """Whether a cell gets a flag: its interval is wider than its estimate."""
+    """Whether the interval of a cell is wider than its estimate. Such cells are flagged."""
     estimate, lower, upper = cell
     return upper - lower > estimate
 
 
 def share(part: float) -> str:
-    """A share in percent.
+    """Format a share as a percentage.
 
     >>> share(0), share(0.0004), share(0.625)
     ('0 %', '0.04 %', '62.5 %')
@@ -54,7 +54,7 @@ def share(part: float) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """A count with its noun.
+    """Format a count with its noun, singular or plural.
 
     >>> plural(1, "table"), plural(2600, "group"), plural(2, "entry", "entries")
     ('1 table', '2,600 groups', '2 entries')

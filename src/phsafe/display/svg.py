@@ -1,4 +1,4 @@
-"""A chart as SVG text: shown in notebooks, and writable to a file."""
+"""A chart as SVG text, which notebooks display and which can be saved to a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from phsafe.display.html import Child, el
 
 @dataclass(frozen=True)
 class Svg:
-    """A chart. Notebooks show it; `write` makes a file of it."""
+    """A chart. Notebooks display it; `write` saves it to a file."""
 
     markup: str = field(repr=False)
     title: str = ""
@@ -22,13 +22,13 @@ class Svg:
         return self.markup
 
     def write(self, path: str | Path) -> Path:
-        """Write the chart to a file."""
+        """Write the chart to a file and return its path."""
         Path(path).write_text(self.markup, encoding="utf-8")
         return Path(path)
 
 
 def chart(title: str, width: int, height: int, *children: Child) -> Svg:
-    """A chart on white paper, with its title for those who can't see it."""
+    """Return a chart on a white background, with a title for screen readers."""
     return Svg(
         el(
             "svg",

@@ -1,6 +1,6 @@
-"""Where the counting runs: on this machine with DuckDB and Arrow, or on a Spark cluster.
+"""Counting engines: this machine, with DuckDB and Arrow, or a Spark cluster.
 
-An engine reads tables and hands their rows to the kernel, partition by partition in key order. It knows nothing of
+An engine reads tables and passes their rows to the kernel, partition by partition, in key order. It knows nothing about
 cells, rules or noise.
 """
 
@@ -11,24 +11,24 @@ import resource
 from collections.abc import Iterator
 from dataclasses import replace
 
-from phsafe.engines.duckdb import DuckDB
-from phsafe.engines.engine import Engine
+from phsafe.engines.duckdb_engine import DuckDB
+from phsafe.engines.engine_interface import Engine
 from phsafe.errors import PHSafeError
-from phsafe.readers.options import ENGINES, EngineOptions, Location, Storage
+from phsafe.readers.interfaces import ENGINES, EngineOptions, Location, Storage
 
 __all__ = ["ENGINES", "DuckDB", "Engine", "EngineOptions", "Location", "Storage", "open_engine", "started"]
 
-#: How many files a run may have open at once, with room to spare.
-MOST_FILES = 64
+#: The limit on open files that a run needs, with a margin.
+MIN_OPEN_FILES = 64
 
 
 def open_engine(options: EngineOptions | None = None) -> Engine:
-    """Open the engine that the options name."""
+    """Open the engine named in the options (by default DuckDB)."""
     chosen = options or EngineOptions()
     _check(chosen)
     _check_open_files()
     if chosen.engine == "spark":
-        from phsafe.engines.spark import Spark  # noqa: PLC0415  (PySpark is an extra)
+        from phsafe.engines.spark_engine import Spark  # noqa: PLC0415  (PySpark is an extra)
 
         return Spark(chosen)
     return DuckDB(chosen)
@@ -36,7 +36,7 @@ def open_engine(options: EngineOptions | None = None) -> Engine:
 
 @contextlib.contextmanager
 def started(options: EngineOptions | None = None) -> Iterator[EngineOptions]:
-    """Options under which engines open at once: what takes long to start is started once, and stopped at the end."""
+    """Start the Spark session, if one is needed, and stop it at the end; yields options for engines that share it."""
     chosen = options or EngineOptions()
     _check(chosen)
     if chosen.engine == "duckdb" or chosen.session is not None:
@@ -49,27 +49,27 @@ def started(options: EngineOptions | None = None) -> Iterator[EngineOptions]:
 
 
 def _check(options: EngineOptions) -> None:
-    """Refuse an engine that there isn't, and settings of the other one."""
+    """Refuse unknown engines, and options that belong to the other engine."""
     if options.engine not in ENGINES:
         raise PHSafeError(f"expected one of {', '.join(ENGINES)} as the engine, got {options.engine}")
     if options.engine == "duckdb" and (options.spark_master or options.spark_conf or options.session is not None):
-        raise PHSafeError("a Spark master, session or settings need the engine spark, got duckdb")
+        raise PHSafeError("a Spark master, session or setting needs the engine spark, got duckdb; add --engine spark")
     if options.engine == "spark" and (
         options.threads is not None or options.memory_limit is not None or options.temp_dir is not None
     ):
         raise PHSafeError(
-            "threads, memory limit and temp folder are settings of DuckDB; "
-            "Spark takes its own, such as --spark-conf spark.driver.memory=4g"
+            "threads, memory limit and temp folder are options of the engine duckdb; "
+            "configure Spark with its own settings, such as --spark-conf spark.driver.memory=4g"
         )
 
 
 def _check_open_files() -> None:
-    """Refuse a limit on open files that libraries would break at in the middle, in words that nobody understands."""
+    """Raise the soft limit on open files if it is too low, or refuse: libraries would fail obscurely during the run."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if MOST_FILES <= soft or soft == resource.RLIM_INFINITY:
+    if MIN_OPEN_FILES <= soft or soft == resource.RLIM_INFINITY:
         return
-    if hard != resource.RLIM_INFINITY and hard < MOST_FILES:
+    if hard != resource.RLIM_INFINITY and hard < MIN_OPEN_FILES:
         raise PHSafeError(
-            f"expected a limit of {MOST_FILES} open files at least, got {hard}; raise it (ulimit -n 1024)"
+            f"expected a limit of at least {MIN_OPEN_FILES} open files, got {hard}; raise it (ulimit -n 1024)"
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, hard))

@@ -1,7 +1,7 @@
-"""Partitions on this machine: sorted Parquet is cut at its row groups, rows in any other order go through buckets.
+"""Partitioning on this machine: sorted Parquet is cut between row groups; unsorted rows are distributed to buckets.
 
-Where to cut sorted files is a guess from their statistics, and only a guess: each row group is held against what its
-statistics say while it is read, so that no statistics can hide a row.
+Parquet statistics suggest where to cut, but they are not trusted: each row group is checked against its statistics
+while it is read, so that false statistics can't hide a row.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from phsafe.counting.counted import Counted
 from phsafe.counting.encode import LARGEST, SMALLEST
 from phsafe.counting.households import OrderError
 from phsafe.counting.kernel import Kernel
 from phsafe.counting.records import Array, Rows
+from phsafe.counting.tallies import Counted
 from phsafe.errors import PHSafeError
-from phsafe.readers.local import read_row_group
-from phsafe.schema import KEY
+from phsafe.model.schema import KEY
+from phsafe.readers.local_tables import read_row_group
 
 T = TypeVar("T")
-#: Rows of all tables in a partition of sorted files, and in a bucket.
+#: Target number of rows, over all tables, in a partition of sorted files and in a bucket.
 PARTITION_ROWS, BUCKET_ROWS = 1_500_000, 4_000_000
-#: Row groups that two partitions share are read twice; not worth it if that makes so many times as many rows.
-MOST_READ = 1.5
-#: Knuth's multiplicative hash of 32 bits: keys that follow each other go to different buckets.
+#: A row group that overlaps two partitions is read twice. Don't cut if this multiplies the rows read by more than this.
+MAX_REREAD = 1.5
+#: Knuth's 32-bit multiplicative hash: consecutive keys go to different buckets.
 MULTIPLIER = 2654435769
 
 
@@ -44,7 +44,7 @@ class KeyRange(NamedTuple):
 
 
 class RowGroup(NamedTuple):
-    """A row group of a Parquet file, with the smallest and the largest key that its statistics say."""
+    """A row group of a Parquet file, with the smallest and the largest key according to its statistics."""
 
     low: int
     high: int
@@ -53,12 +53,12 @@ class RowGroup(NamedTuple):
     number: int
 
     def overlaps(self, keys: KeyRange) -> bool:
-        """Whether a key of the row group may lie in a range."""
+        """Whether the row group may contain keys of a range."""
         return keys.low <= self.high and self.low < keys.high
 
 
 def row_groups(files: Sequence[Path]) -> list[RowGroup] | None:
-    """The row groups of a table's files in key order; None if the statistics don't say that there is such an order."""
+    """The row groups of a table's files in key order; None if the statistics don't show that they can be ordered."""
     groups = []
     for path in files:
         metadata = pq.read_metadata(path)
@@ -76,7 +76,7 @@ def row_groups(files: Sequence[Path]) -> list[RowGroup] | None:
 
 
 def cut(tables: Sequence[Sequence[RowGroup]]) -> list[KeyRange] | None:
-    """Ranges of keys with about `PARTITION_ROWS` rows; None if it is not worth cutting. Every key is in one range."""
+    """Key ranges of about `PARTITION_ROWS` rows that together cover all keys; None if cutting is not worthwhile."""
     groups = [group for table in tables for group in table]
     total = sum(group.rows for group in groups)
 
@@ -84,11 +84,11 @@ def cut(tables: Sequence[Sequence[RowGroup]]) -> list[KeyRange] | None:
         return sum(group.rows for keys in ranges for group in groups if group.overlaps(keys))
 
     ranges = min((_ranges(table, max(1, total)) for table in tables), key=rows_read)
-    return ranges if len(ranges) > 1 and rows_read(ranges) <= MOST_READ * total else None
+    return ranges if len(ranges) > 1 and rows_read(ranges) <= MAX_REREAD * total else None
 
 
 def _ranges(groups: Sequence[RowGroup], total: int) -> list[KeyRange]:
-    """Ranges that begin where row groups of one table begin."""
+    """Key ranges that start where row groups of one table start."""
     wanted = sum(group.rows for group in groups) * PARTITION_ROWS / total
     cuts, rows = [-math.inf], 0
     for group in groups:
@@ -101,14 +101,14 @@ def _ranges(groups: Sequence[RowGroup], total: int) -> list[KeyRange]:
 
 @dataclass(frozen=True)
 class SortedPartition:
-    """Counts the rows of a range of keys in sorted files. An `OrderError` says that they are not sorted."""
+    """Counts a key range of sorted files. Raises `OrderError` if they are not sorted after all."""
 
     kernel: Kernel
     tables: Mapping[str, Sequence[RowGroup]]
 
     def __call__(self, keys: KeyRange) -> Counted:
         """Read and count."""
-        counted = self.kernel.nothing()
+        counted = self.kernel.empty()
         rows = {name: self.kernel.encode(name, self._read(name, keys), counted) for name in self.tables}
         return self.kernel.count(rows, counted)
 
@@ -123,7 +123,7 @@ class SortedPartition:
                 numbers = batch.column(KEY).to_numpy()
                 in_order = bool((numbers[1:] >= numbers[:-1]).all())
                 if len(numbers) and (numbers[0] < last or numbers[-1] > group.high or not in_order):
-                    raise OrderError("expected keys in order, and between those that the statistics say")
+                    raise OrderError("expected keys in order and within the bounds of the statistics")
                 last = numbers[-1] if len(numbers) else last
                 start, end = np.searchsorted(numbers, keys)
                 yield batch.slice(start, end - start)
@@ -135,8 +135,8 @@ def bucket_of(keys: Array, buckets: int) -> Array:
     return (hashed.astype(np.uint64) * np.uint64(buckets) >> np.uint64(32)).astype(np.uint16)
 
 
-class Block(NamedTuple):
-    """Rows in a file, bucket after bucket: where they begin, and where each bucket begins among them."""
+class BucketBlock(NamedTuple):
+    """Rows in a bucket file, sorted by bucket: their offset in the file, and where each bucket starts among them."""
 
     offset: int
     starts: Array
@@ -144,10 +144,10 @@ class Block(NamedTuple):
 
 
 class Buckets:
-    """Rows of one table in a temporary file, spread over buckets by a hash of their key."""
+    """The rows of one table in a temporary file, distributed to buckets by a hash of their key."""
 
     def __init__(self, path: Path, number: int, record: np.dtype[Any]) -> None:
-        self._path, self._number, self._blocks = path, number, list[Block]()
+        self._path, self._number, self._blocks = path, number, list[BucketBlock]()
         self._row = np.dtype([("key", np.int32), ("record", record)])
 
     def add(self, rows: Rows) -> None:
@@ -159,21 +159,21 @@ class Buckets:
         starts = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=self._number))])
         try:
             with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-                self._blocks.append(Block(file.tell(), starts, rows.raw))
+                self._blocks.append(BucketBlock(file.tell(), starts, rows.raw))
                 file.write(packed.tobytes())
         except OSError as error:
             folder, why = self._path.parent.parent, error.strerror
-            raise PHSafeError(f"no room is left in {folder}; name another temp folder ({why})") from None
+            raise PHSafeError(f"can't write to {folder}: {why}; free some space or name another temp folder") from None
 
     def partition(self, bucket: int) -> Rows:
-        """The rows of a bucket in key order. An `OrderError` says that one of them does not belong there."""
+        """The rows of a bucket in key order. Raises `OrderError` if a row does not belong to the bucket."""
         rows = Rows.concat([*self._read(bucket)], self._row["record"]).in_key_order()
         if bool((bucket_of(rows.key, self._number) != bucket).any()):
-            raise OrderError("expected every key in the bucket that it belongs to")
+            raise OrderError("expected every key in the bucket of its hash")
         return rows
 
     def _read(self, bucket: int) -> Iterator[Rows]:
-        size, why = self._row.itemsize, "it was cut short"
+        size, why = self._row.itemsize, "it was truncated"
         if not self._blocks:
             return  # A table without rows has no file.
         try:
@@ -194,7 +194,7 @@ class Buckets:
 
 @dataclass(frozen=True)
 class BucketPartition:
-    """Counts the rows of a bucket."""
+    """Counts the rows of one bucket."""
 
     kernel: Kernel
     tables: Mapping[str, Buckets]
@@ -202,4 +202,4 @@ class BucketPartition:
     def __call__(self, bucket: int) -> Counted:
         """Read, sort and count."""
         rows = {name: buckets.partition(bucket) for name, buckets in self.tables.items()}
-        return self.kernel.count(rows, self.kernel.nothing())
+        return self.kernel.count(rows, self.kernel.empty())

@@ -1,6 +1,6 @@
-"""What runs on Spark's executors: encoding before the shuffle, and counting after it.
+"""The tasks that run on Spark executors: encoding before the shuffle, counting after it.
 
-Both are sent by value, so that executors need NumPy and PyArrow but not this package.
+Their code is shipped by value, so executors need NumPy and PyArrow, but not this package.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from phsafe.counting.kernel import Kernel
 from phsafe.counting.records import Array, Rows
 from phsafe.engines.partitions import bucket_of
 
-#: How many buckets keys are hashed to. Spark brings all rows of a bucket into one partition.
+#: The number of buckets that keys are hashed to. Spark brings all rows of a bucket to one partition.
 BUCKETS = 4096
-#: The bucket of rows that hold what was counted before the shuffle.
+#: The bucket number of rows that carry the results of encoding.
 FOUND = -1
-#: Rows as they are shuffled: a packed row of a table, or what was found while rows were packed.
+#: The schema of shuffled rows: either a packed row of a table, or the results of encoding.
 SHUFFLED = "bucket INT, key INT, `table` TINYINT, record BIGINT, raw STRING, found BINARY"
 SHUFFLED_ARROW = pa.schema(
     [
@@ -28,13 +28,13 @@ SHUFFLED_ARROW = pa.schema(
         ("raw", pa.string()), ("found", pa.binary()),
     ]
 )  # fmt: skip
-#: What a partition gives back: the buckets that it held, and what was counted.
+#: The schema of results: the buckets that a partition held, and what it counted.
 COUNTED = "buckets BINARY, counted BINARY"
 COUNTED_ARROW = pa.schema([("buckets", pa.binary()), ("counted", pa.binary())])
 
 
 def dumps(value: object) -> bytes:
-    """Pickle an object whose class an executor knows by value only."""
+    """Pickle an object of a class that was itself shipped by value."""
     from pyspark import cloudpickle  # noqa: PLC0415  (it is on every executor)
 
     return bytes(cloudpickle.dumps(value))
@@ -49,10 +49,10 @@ class EncodeTask:
     number: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pack some of the rows; the last row says what was found."""
-        counted = self.kernel.nothing()
+        """Pack some of the rows; the last row carries the results of encoding."""
+        counted = self.kernel.empty()
         for batch in batches:
-            batch.validate(full=True)  # Texts that are not UTF-8 are refused here.
+            batch.validate(full=True)  # Refuses text that is not UTF-8.
             rows = self.kernel.encode(self.name, [batch], counted)
             yield self._shuffled(bucket_of(rows.key, BUCKETS), rows, None)
         yield self._shuffled(np.array([FOUND]), Rows(np.zeros(1, np.int32), np.zeros(1, np.int64)), dumps(counted))
@@ -76,8 +76,8 @@ class CountTask:
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Count a partition; check that each row is in the bucket of its key."""
-        counted, seen = self.kernel.nothing(), np.zeros(BUCKETS, dtype=bool)
+        """Count a partition, after checking that each row is in the bucket of its key."""
+        counted, seen = self.kernel.empty(), np.zeros(BUCKETS, dtype=bool)
         parts: dict[str, list[Rows]] = {name: [] for name in self.names}
         for batch in batches:
             for found in batch["found"].drop_null().to_pylist():

@@ -1,9 +1,9 @@
 """Statistical postprocessing: from noisy measurements to finished tables with 90 % intervals.
 
-Nothing in here can see the data; it needs a release and nothing else.
+Code in this package needs only a release and has no access to the data.
 """
 
-from phsafe.estimation.result import Estimates, Method
-from phsafe.estimation.run import estimate, estimate_frames
+from phsafe.estimation.estimate_release import estimate, estimate_frames
+from phsafe.estimation.estimates import Estimates, Method
 
 __all__ = ["Estimates", "Method", "estimate", "estimate_frames"]

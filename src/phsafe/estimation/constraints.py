@@ -1,7 +1,8 @@
-"""What can't be larger than what, among published counts: subgroups and smaller universes.
+"""Inequalities between published counts: subgroups and smaller universes.
 
-Like the identities these are derived from the specs: an iteration inside another (I in A), disjoint iterations
-inside the total (H + I in `*`), and universes inside others (people in families among people in households).
+Like the identities, they are derived from the table specs: an iteration within another (I within A), disjoint
+iterations within the total (H + I within `*`), and one universe within another (people in families within people in
+households).
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from itertools import permutations
 
 import numpy as np
 
-from phsafe.conditions import Where
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.estimation.identities import Identity, universe
-from phsafe.estimation.measured import Block
-from phsafe.levels import TOTAL, Iteration, Level
-from phsafe.spec import Tabulation
+from phsafe.estimation.measurement_vector import LevelBlock
+from phsafe.model.conditions import Where
+from phsafe.model.levels import TOTAL, Iteration, Level
+from phsafe.model.spec import Tabulation
 
 
-def subgroups(blocks: Sequence[Block]) -> Iterator[Identity]:
-    """(larger, smaller) positions, cell by cell, for iterations inside others in the same region."""
+def subgroups(blocks: Sequence[LevelBlock]) -> Iterator[Identity]:
+    """Yield (larger, smaller) positions, cell by cell, for iterations contained in others in the same region."""
     for small, large in permutations(blocks, 2):
         if small.tabulation is not large.tabulation or small.level.geography != large.level.geography:
             continue
@@ -38,30 +39,30 @@ def subgroups(blocks: Sequence[Block]) -> Iterator[Identity]:
                 continue
             for row, inside in zip(members, small.level.iteration_level.iterations, strict=True):
                 for around in large.level.iteration_level.iterations:
-                    if _is_within(inside, around):
+                    if _is_contained(inside, around):
                         pairs = zip(outer[rows[region, around.code]], inner[row], strict=True)
                         yield from ((np.array([a]), np.array([b])) for a, b in pairs)
 
 
-def smaller_universes(config: Config, blocks: Sequence[Block]) -> Iterator[Identity]:
-    """(larger, smaller) positions of totals of the same group, where one universe lies in another."""
+def smaller_universes(config: Config, blocks: Sequence[LevelBlock]) -> Iterator[Identity]:
+    """Yield (larger, smaller) positions of totals of the same group, where one universe contains the other."""
     for small, large in permutations(blocks, 2):
         if small.level.key == large.level.key and nesting(config, small.level, small.tabulation, large.tabulation) > 0:
             yield from zip(large.positions(), small.positions(), strict=True)
 
 
 def nesting(config: Config, level: Level, one: Tabulation, other: Tabulation) -> int:
-    """1 where `one` can't count more than `other` in any group of a level, −1 the other way round, else 0."""
+    """1 if `one` can't exceed `other` in any group of the level, −1 if `other` can't exceed `one`, otherwise 0."""
     if level.iteration_level.iterations != (TOTAL,) and one.iterate_by != other.iterate_by:
         return 0
     return int(is_within(config, one, other)) - int(is_within(config, other, one))
 
 
 def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
-    """Whether a smaller universe can't count more than a larger one, in any household.
+    """Whether the count of `small` can't exceed that of `large` in any household.
 
-    A threshold keeps the order: min(n, τ) grows with n and with τ. Group quarters never take part, so a unit
-    filter that doesn't name RTYPE means the same as one that asks for housing units.
+    Truncation preserves the order, because min(n, τ) is increasing in n and in τ. Group quarters are never counted,
+    so a unit filter without RTYPE is equivalent to one that selects housing units.
     """
     if universe(config, small) == universe(config, large) or small.counts_persons != large.counts_persons:
         return False
@@ -74,13 +75,14 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
 
 
 def _implies(small: Where, large: Where, ignore: str = "") -> bool:
-    """Whether every row that passes `small` passes `large`."""
+    """Whether every row that satisfies `small` also satisfies `large`."""
     return all(
         name == ignore or ((inner := small.codes(name)) is not None and inner <= codes) for name, codes in large.terms
     )
 
 
-def _is_within(inside: Iteration, around: Iteration) -> bool:
+def _is_contained(inside: Iteration, around: Iteration) -> bool:
+    """Whether everyone in one iteration is also in another."""
     races = around.races is None or (inside.races is not None and inside.races <= around.races)
     ethnicities = around.ethnicities is None or (
         inside.ethnicities is not None and inside.ethnicities <= around.ethnicities

@@ -1,4 +1,4 @@
-"""How well the measurements of a release agree with each other, and what the constraints did."""
+"""Diagnostics: how well the measurements of a release agree, and what the constraints changed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,29 @@ from typing import Any
 
 import numpy as np
 
+from phsafe.estimation.consistent_points import Points
 from phsafe.estimation.fit import Fit, noise_test
-from phsafe.estimation.measured import Measured
-from phsafe.estimation.points import Points
+from phsafe.estimation.measurement_vector import Measured
 
-#: Below this the noise is unlikely to have been what the release says.
+#: A p-value this close to 0 or 1 suggests that the noise is not what the release states.
 SUSPICIOUS = 0.001
 
 
 def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: Mapping[str, str]) -> dict[str, Any]:
-    """A document for people and programs: tests of the noise, counts of what was moved, tables left out."""
+    """Return the content of `diagnostics.json`: the noise test, cells that were moved, and tables left out.
+
+    Args:
+        measured: The noisy measurements.
+        fit: Their least-squares fit.
+        points: The consistent counts; None for the independent method.
+        left_out: Table name → reason why it could not be estimated.
+    """
     expected, spread, p_value = noise_test(fit, measured)
     residuals = (measured.counts - fit.estimates) / np.sqrt(measured.variances)
     shown = points.shown if points is not None else np.ones(len(measured.counts), bool)
     found: dict[str, Any] = {
         "noise_test": {
-            "about": "residuals of the noisy counts against least squares over all identities",
+            "about": "residuals of the noisy counts from the least-squares fit over all identities",
             "sum_of_squares": round(fit.squares, 3),
             "degrees_of_freedom": fit.freedom,
             "expected": expected,
@@ -54,6 +61,6 @@ def _verdict(fit: Fit, expected: float, p_value: float) -> str:
     if fit.freedom == 0:
         return "no identities among these measurements: nothing to test"
     if SUSPICIOUS <= p_value <= 1 - SUSPICIOUS:
-        return "the measurements agree as well as their noise says"
-    less = fit.squares < expected
-    return f"the measurements agree {'better' if less else 'worse'} than their noise says: were they changed?"
+        return "the measurements agree as well as their stated noise implies"
+    compared = "better" if fit.squares < expected else "worse"
+    return f"the measurements agree {compared} than their stated noise implies: were they changed?"

@@ -1,8 +1,8 @@
-"""Weighted least squares over the identities: the best linear unbiased estimate of every cell.
+"""Weighted least squares subject to the identities: the best linear unbiased estimate of every cell.
 
-Minimise Σ (m − y)²/V over all m with B m = 0, where y are the noisy counts, V their variances and B the
-identities. With M = B V Bᵀ the answer is m = y − V Bᵀ M⁻¹ B y, with covariance V − V Bᵀ M⁻¹ B V: exact, and
-sparse, since V is diagonal and every identity names few cells.
+Minimise Σ (m − y)²/V over all m with B m = 0, where y are the noisy counts, V their variances and B the identities.
+With M = B V Bᵀ, the solution is m = y − V Bᵀ M⁻¹ B y and its covariance is V − V Bᵀ M⁻¹ B V. Both are exact, and cheap
+because V is diagonal and every identity involves few cells.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from scipy import linalg, sparse, stats
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
+from phsafe.estimation.densities import Array
 from phsafe.estimation.identities import identities, independent
-from phsafe.estimation.kernels import Array
-from phsafe.estimation.measured import Measured
+from phsafe.estimation.measurement_vector import Measured
 
 Solver = Callable[[Array], Array]
-#: Right-hand sides solved at once, and the largest system solved as a dense one: bounds on the memory.
+#: Right-hand sides per solve, and the largest system that is solved densely; both bound memory.
 CHUNK = 1024
 DENSE = 3000
 
 
 @dataclass(frozen=True)
-class Part:
-    """Identities that share no cell with others: their rows of B, and a solver for their part of M."""
+class Component:
+    """A set of identities that shares no cell with the others: its rows of B, and a solver for its block of M."""
 
     rows: NDArray[np.intp]
     identities: sparse.csr_array
@@ -42,16 +42,20 @@ class Fit:
 
     estimates: Array = field(repr=False)
     variances: Array = field(repr=False)
-    parts: Sequence[Part] = field(repr=False)
-    #: The part that each cell belongs to; −1 for none.
+    parts: Sequence[Component] = field(repr=False)
+    #: The index of each cell's component in `parts`; −1 if no identity involves the cell.
     part_of: NDArray[np.int64] = field(repr=False)
-    #: Σ (y − m)²/V, which is chi-square with `freedom` degrees of freedom for Gaussian noise.
+    #: Σ (y − m)²/V, chi-square distributed with `freedom` degrees of freedom if the noise is Gaussian.
     squares: float
     #: The number of independent identities.
     freedom: int
 
     def variance(self, sums: sparse.csr_array) -> Array:
-        """The exact variance of each row of `sums` (coefficients of the measured cells) at the estimate."""
+        """Return the exact variance of linear combinations of the estimates.
+
+        Args:
+            sums: One combination per row, with coefficients for the measured cells.
+        """
         weighted = sums.multiply(self.variances).tocsr()
         total = np.asarray(weighted.multiply(sums).sum(axis=1)).ravel()
         labels = np.unique(self.part_of[sums.indices])
@@ -66,7 +70,7 @@ class Fit:
 
 
 def fit(measured: Measured) -> Fit:
-    """Least squares over all identities that hold between the measurements of a release."""
+    """Fit the measurements of a release by least squares, subject to all identities between them."""
     y, v = measured.counts, measured.variances
     b = independent(identities(measured), np.ones(len(y), bool))
     weighted = b.multiply(v).tocsr()
@@ -76,7 +80,7 @@ def fit(measured: Measured) -> Fit:
     parts, part_of = [], np.full(len(y), -1)
     for label in range(count):
         rows = np.flatnonzero(labels == label)
-        part = Part(rows, b[rows], _solver(m[rows][:, rows]))
+        part = Component(rows, b[rows], _solver(m[rows][:, rows]))
         part_of[part.identities.indices] = label
         multipliers[rows] = part.solve(gaps[rows])
         parts.append(part)
@@ -85,7 +89,7 @@ def fit(measured: Measured) -> Fit:
 
 
 def _solver(m: sparse.csr_array) -> Solver:
-    """A solver for a symmetric positive definite matrix: dense is much faster where it fits."""
+    """A solver for a symmetric positive definite matrix. Dense is much faster if the matrix fits in memory."""
     if m.shape[0] > DENSE:
         sparse_factor = splinalg.splu(m.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
         return cast(Solver, sparse_factor.solve)
@@ -94,16 +98,20 @@ def _solver(m: sparse.csr_array) -> Solver:
 
 
 def noise_test(fit: Fit, measured: Measured) -> tuple[float, float, float]:
-    """(expected sum of squares, its standard deviation, p-value) if the noise was what the release claims.
+    """Test whether the residuals match the noise that the release states.
 
-    A sum of squares of noise with excess kurtosis κ has variance 2·df + κ Σ h², where h is the share of a
-    measurement's variance that least squares removed; the p-value is that of a chi-square with this mean and variance.
+    The sum of squares of noise with excess kurtosis κ has variance 2·df + κ Σ h², where h is the share of a
+    measurement's variance that least squares removes. The p-value is from a scaled chi-square distribution with that
+    mean and variance.
+
+    Returns:
+        The expected sum of squares, its standard deviation, and the p-value of the observed one.
     """
     df = fit.freedom
     if df == 0:
         return 0.0, 0.0, 1.0
-    kept = fit.variance(sparse.eye_array(len(fit.estimates), format="csr")) if measured.kernel.excess_kurtosis else 0
+    kept = fit.variance(sparse.eye_array(len(fit.estimates), format="csr")) if measured.density.excess_kurtosis else 0
     removed = 1 - kept / fit.variances
-    variance = 2 * df + measured.kernel.excess_kurtosis * float(np.sum(np.square(removed)))
+    variance = 2 * df + measured.density.excess_kurtosis * float(np.sum(np.square(removed)))
     scale = variance / (2 * df)
     return float(df), float(np.sqrt(variance)), float(stats.chi2.sf(fit.squares / scale, df / scale))

@@ -1,8 +1,8 @@
-"""What must add up to what: the same people, counted more than once.
+"""Identities: sums that must be equal because they count the same people.
 
-Nothing here names a table. Two measurements count the same people where their universes (person filter, unit
-filter, threshold) are equal; then their sums over any region and iteration that both can be added up to are
-equal: cell by cell within a tabulation, in total between tabulations.
+No table is hard-coded. Two measurements count the same people if their universes (person filter, unit filter,
+threshold) are equal. Their sums are then equal in every region and iteration to which both can be aggregated: cell by
+cell within a tabulation, and in total between tabulations.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from phsafe.config import Config
-from phsafe.estimation.measured import Block, Measured, Positions
-from phsafe.levels import TOTAL, digits
-from phsafe.spec import Tabulation
+from phsafe.configs.config import Config
+from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
+from phsafe.model.levels import TOTAL, digits
+from phsafe.model.spec import Tabulation
 
-#: An identity: positions with coefficient +1, positions with coefficient −1; their sum is zero.
+#: Positions with coefficient +1 and positions with coefficient −1; the signed sum is zero.
 Identity = tuple[Positions, Positions]
 #: (region, iteration code).
 Group = tuple[str, str]
-#: Coefficients are eliminated modulo a large prime: exact, and no fractions grow.
+#: Elimination works modulo a large prime: exact, without growing fractions.
 PRIME = (1 << 61) - 1
 
 
-def identities(measured: Measured, blocks: Sequence[Block] | None = None) -> list[Identity]:
-    """All identities between pairs of measurements, shortest first; many follow from others."""
+def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -> list[Identity]:
+    """All identities between pairs of measurements, shortest first, including those implied by others."""
     chosen = list(measured.blocks.values()) if blocks is None else list(blocks)
     found: list[Identity] = []
     for i, one in enumerate(chosen):
@@ -38,20 +38,24 @@ def identities(measured: Measured, blocks: Sequence[Block] | None = None) -> lis
 
 
 def universe(config: Config, tabulation: Tabulation) -> tuple[object, object, int | None]:
-    """Who is counted: person filter, unit filter, threshold."""
+    """The universe of a tabulation: person filter, unit filter and threshold."""
     return tabulation.persons, tabulation.units, config.tau.get(tabulation.name)
 
 
 def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.csr_array:
-    """The identities that don't follow from earlier ones, as rows of a sparse matrix.
+    """The identities that are not implied by earlier ones, as rows of a sparse matrix.
 
-    Gaussian elimination on sparse rows: each identity kept defines one position (its pivot) by others. Positions
-    that are not `unknown` are settled already, in agreement, and take no part in it.
+    Gaussian elimination on sparse rows: each identity that is kept expresses one position (its pivot) in terms of
+    others.
+
+    Args:
+        rows: Identities, shortest first.
+        unknown: Which positions are unknowns. All others have consistent values already and are ignored.
     """
     pivots: dict[int, dict[int, int]] = {}
     kept: list[Identity] = []
     for identity in rows:
-        # The shorter side comes first: it names the position that the longer one defines.
+        # The shorter side comes first, so that the pivot is the position that the longer side adds up to.
         plus, minus = sorted(identity, key=len)
         row = dict.fromkeys(plus[unknown[plus]].tolist(), 1) | dict.fromkeys(minus[unknown[minus]].tolist(), PRIME - 1)
         while found := [p for p in row if p in pivots]:
@@ -73,7 +77,7 @@ def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.
 
 
 def matrix(rows: Sequence[Identity], columns: int) -> sparse.csr_array:
-    """Identities as the rows of a sparse matrix."""
+    """Return identities as the rows of a sparse matrix."""
     where = [np.concatenate(row) for row in rows]
     values = [np.repeat([1.0, -1.0], [len(plus), len(minus)]) for plus, minus in rows]
     ends = np.cumsum([0, *map(len, where)])
@@ -84,7 +88,8 @@ def matrix(rows: Sequence[Identity], columns: int) -> sparse.csr_array:
     )
 
 
-def _between(one: Block, other: Block) -> Iterator[Identity]:
+def _between(one: LevelBlock, other: LevelBlock) -> Iterator[Identity]:
+    """Yield the identities between two measurements of the same universe."""
     key = _common_group(one, other)
     if key is None:
         return
@@ -95,8 +100,8 @@ def _between(one: Block, other: Block) -> Iterator[Identity]:
             yield np.concatenate(left[group]), np.concatenate(right[group])
 
 
-def _common_group(one: Block, other: Block) -> Callable[[str, str], Group] | None:
-    """(region, iteration) → the smallest group that the groups of both blocks add up to; None if there is none."""
+def _common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Group] | None:
+    """Map (region, iteration) to the smallest group to which both blocks aggregate; None if there is no such group."""
     geographies = (one.level.geography, other.level.geography)
     shared = [a for a, b in zip(*(g.columns for g in geographies), strict=False) if a == b]
     if any(len(g.columns) > len(shared) and not g.covers for g in geographies):
@@ -112,9 +117,9 @@ def _common_group(one: Block, other: Block) -> Callable[[str, str], Group] | Non
 
 
 def _gather(
-    block: Block, key: Callable[[str, str], Group], cells: tuple[int, ...] | None
+    block: LevelBlock, key: Callable[[str, str], Group], cells: tuple[int, ...] | None
 ) -> dict[Group, list[Positions]]:
-    """Group key → the positions of its cells, over all groups of the block that belong to it."""
+    """Map each aggregated group to the positions of its cells, collected from the groups of the block."""
     gathered: dict[Group, list[Positions]] = {}
     for group, positions in zip(block.groups, block.positions(cells), strict=True):
         gathered.setdefault(key(*group), []).append(positions)

@@ -1,4 +1,4 @@
-"""From real numbers to printed ones: whole counts, and averages to the precision that their intervals support."""
+"""Rounding for publication: whole counts, and averages with the decimals that their intervals support."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phsafe.estimation.averages import Bounds
-from phsafe.estimation.kernels import Array
-from phsafe.estimation.lines import Ratio
+from phsafe.estimation.densities import Array
+from phsafe.estimation.table_lines import Ratio
 
-#: Estimate, lower and upper bound: groups × lines each.
+#: Estimate, lower bound and upper bound, each groups × lines.
 Summary = tuple[Array, Array, Array]
-#: Decimals are chosen so that the interval of the whole is at least ten steps wide, within these limits.
+#: Limits on the decimals of an average. Within them, the interval of the total line spans at least ten steps.
 FEWEST, MOST = 1, 6
 EXACT = 1e-9
 
 
 def whole(estimate: Array, lower: Array, upper: Array) -> Summary:
-    """Whole estimates with bounds rounded outwards, not negative, and around the estimate."""
+    """Round bounds outwards to whole, non-negative numbers that enclose the whole-number estimate."""
     low = np.minimum(np.maximum(np.floor(lower + EXACT), 0), estimate)
     return estimate, low, np.maximum(np.ceil(upper - EXACT), estimate)
 
 
 def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
-    """A summary in decimals, one number of them for each group; its lines add up exactly as printed.
+    """Round a summary to a number of decimals chosen per group, so that its lines add up exactly as printed.
 
-    Estimates go to the nearest step (a part to one of its two neighbours), bounds outwards.
+    The total is rounded to the nearest step, each part to one of the two steps next to it, and bounds outwards.
     """
     estimate, lower, upper = summary
     parts = [next(i for i, (_, line) in enumerate(ratio.lines) if line == (p,)) for p in range(len(ratio.parts))]
@@ -41,7 +41,7 @@ def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
 
 
 def _whole_parts(values: Array) -> Array:
-    """Whole numbers next to each value, whose sum is the rounded sum of the row (largest remainders)."""
+    """Round each value up or down so that a row adds up to its rounded sum (largest-remainder method)."""
     floor = np.floor(values + EXACT)
     extra: NDArray[np.int64] = np.rint(values.sum(axis=1) - floor.sum(axis=1)).astype(np.int64)
     rank = np.argsort(np.argsort(floor - values, axis=1, kind="stable"), axis=1)

@@ -1,6 +1,7 @@
-"""Trading accuracy against privacy by hand: numbers, a solver, a web page and a workbook, from a config alone.
+"""PHExplore: choose budgets and thresholds interactively, with a web page, a solver and a workbook.
 
-Nothing here can see data: it imports neither readers nor tabulation, and import-linter holds it to that.
+Everything is computed from a config. Nothing here can see data: the package imports neither readers nor tabulation,
+and an import contract enforces that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every number of a scenario, for all faces: the page asks for it, the summary and the workbook print it.
+"""All numbers of a scenario, shared by the page, the summary and the workbook.
 
-Budgets, losses, variances and margins are those of `phsafe budget`: nothing is computed twice in different ways.
+Budgets, losses, variances and margins of error come from `phsafe budget`, so there is one source for each number.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from phsafe.budgets import Budget, Row, budget
-from phsafe.config import Config
+from phsafe.configs import line_sums
+from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.exact import round_up, text
-from phsafe.explorer import lines, meaning, sums, targets
-from phsafe.explorer.public import Truncation
-from phsafe.explorer.request import Key
+from phsafe.explorer import plain_language, solve_targets
+from phsafe.explorer.page_requests import Key
+from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import Problems, Scenario
+from phsafe.model.exact_numbers import round_up, text
+from phsafe.model.spec import Derived, Table
 from phsafe.privacy.accountant import DEFAULT_DELTA, Loss
-from phsafe.privacy.margins import Z
-from phsafe.spec import Derived, Table
+from phsafe.privacy.budgets import Budget, BudgetRow, budget
+from phsafe.privacy_math import noise_sums
+from phsafe.privacy_math.margins import Z
 
 CURVE_POINTS = 61
+#: How far the curve reaches on either side of the current budget, in powers of ten.
 CURVE_DECADES = 2
 
 
@@ -36,33 +39,33 @@ class Figures:
 
     @cached_property
     def budget(self) -> Budget:
-        """What `phsafe budget` says."""
+        """The result of `phsafe budget`."""
         return budget(self.config, self.delta)
 
     @cached_property
     def loss(self) -> Loss:
-        """The loss of the whole run."""
+        """The privacy loss of the whole run."""
         return self.budget.loss
 
     @cached_property
-    def rows(self) -> dict[Key, Row]:
+    def rows(self) -> dict[Key, BudgetRow]:
         """The rows of `phsafe budget`, by tabulation and level."""
         return {(row.event.tabulation, row.event.level): row for row in self.budget.rows}
 
-    def moe(self, part: lines.Part, level: str) -> float:
-        """The MOE of a sum of basis cells, by the paper's formula."""
-        return sums.moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
+    def moe(self, part: line_sums.CellSum, level: str) -> float:
+        """Return the MOE of a sum of basis cells by the paper's formula."""
+        return noise_sums.moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
 
-    def exact_moe(self, part: lines.Part, level: str) -> int:
-        """The MOE of a sum of basis cells, as a quantile of the noise itself."""
-        return sums.exact_moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
+    def exact_moe(self, part: line_sums.CellSum, level: str) -> int:
+        """Return the MOE of a sum of basis cells as the 90 % quantile of its noise."""
+        return noise_sums.exact_moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
 
-    def variance(self, part: lines.Part, level: str) -> float:
-        """The noise variance of a sum of basis cells."""
+    def variance(self, part: line_sums.CellSum, level: str) -> float:
+        """Return the noise variance of a sum of basis cells."""
         return part.cells * self.rows[part.tabulation, level].event.noise.variance
 
     def row(self, key: Key) -> dict[str, Any]:
-        """One tabulation at one level: losses exactly, margins as `phsafe budget` prints them."""
+        """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""
         row = self.rows[key]
         loss, total = row.event.loss, self.loss
         stated = self.config.budgets[key[0]][key[1]]
@@ -78,24 +81,24 @@ class Figures:
             "moe": row.moe,
             "moe_text": f"{row.moe:,.2f}",
             "moe_exact": row.moe_exact,
-            "target": text(targets.target_for(self.config, key[0], stated)),
+            "target": text(solve_targets.target_for(self.config, key[0], stated)),
         }
 
     def derived(self) -> list[dict[str, Any]]:
-        """Tabulations that cost nothing: the MOE of each of their cells, by level."""
+        """Return the MOE by level of each cell of the derived tabulations, which need no budget of their own."""
         found = []
-        for output, cells in lines.output_cells(self.config):
+        for output, cells in line_sums.output_cells(self.config):
             if not isinstance(output, Derived):
                 continue
             for cell, terms in cells.items():
-                part = lines.Part(output.source, terms)
+                part = line_sums.CellSum(output.source, terms)
                 margins = {level.key: self._margin(part, level.key) for level in self.config.levels_of(output)}
                 found.append({"name": output.name, "cell": cell, "source": output.source, "levels": margins})
         return found
 
     def table(self, table: Table) -> dict[str, Any]:
-        """Every line of a table at every level: MOEs of counts; for averages, of numerator and denominator."""
-        levels = [level.key for level in lines.levels_of(self.config, table)]
+        """Return the MOE of every line at every level; an average has one for each of its two parts."""
+        levels = [level.key for level in line_sums.table_levels(self.config, table)]
         return {
             "name": table.name,
             "levels": levels,
@@ -107,24 +110,24 @@ class Figures:
                     "count": {level: self._margin(m.count, level) for level in levels},
                     "per": None if m.per is None else {level: self._margin(m.per, level) for level in levels},
                 }
-                for m in lines.made(self.config, table)
+                for m in line_sums.line_sums(self.config, table)
             ],
         }
 
     def totals(self) -> dict[str, Any]:
-        """The loss of the run, of each tabulation and of each level."""
+        """Return the privacy loss of the run, and its parts by tabulation and by level."""
         loss, tight = self.loss, self.budget.account.tight_total
         epsilon, epsilon_bounded = loss.epsilon(self.delta), loss.epsilon_bounded(self.delta)
         by = {
-            kind: {
+            grouping: {
                 name: {
                     "unbounded": text(part.unbounded),
                     "bounded": text(part.bounded),
                     "share": float(part.unbounded / loss.unbounded),
                 }
-                for name, part in self.budget.account.totals(kind).items()
+                for name, part in self.budget.account.totals(grouping).items()
             }
-            for kind in ("tabulation", "level")
+            for grouping in ("tabulation", "level")
         }
         return {
             "stated": text(self.config.total),
@@ -144,31 +147,31 @@ class Figures:
 
     @cached_property
     def totals_by_tabulation(self) -> dict[str, float]:
-        """Each tabulation's share of the loss."""
+        """The share of the privacy loss that each tabulation spends."""
         parts = self.budget.account.totals("tabulation")
         return {name: float(part.unbounded / self.loss.unbounded) for name, part in parts.items()}
 
     def curve(self, key: Key) -> dict[str, Any]:
-        """MOE against budget around the current point, by the paper's formula."""
-        reach = float(targets.reach(self.config, key[0]))
+        """Return the MOE as a function of the budget, around the current budget, by the paper's formula."""
+        factor = float(solve_targets.noise_factor(self.config, key[0]))
         here = float(self.config.budgets[key[0]][key[1]])
         points = []
         for i in range(CURVE_POINTS):
             x = here * 10 ** (CURVE_DECADES * (2 * i / (CURVE_POINTS - 1) - 1))
             zcdp = self.config.privacy == "zcdp"
-            points.append((x, float(Z) * (reach / x) ** 0.5 if zcdp else float(targets.LN_10) * reach / x))
+            points.append((x, float(Z) * (factor / x) ** 0.5 if zcdp else float(solve_targets.LN_10) * factor / x))
         return {"points": points, "budget": here, "moe": self.rows[key].moe}
 
     def group(self, table: Table, level: str, people: float, units: float) -> dict[str, Any]:
-        """What the total line of a table means for a group of this size."""
-        total = lines.made(self.config, table)[0]
+        """Explain what the noise on a table's total line means for a population group of this size."""
+        total = line_sums.line_sums(self.config, table)[0]
         if total.per is None:
-            return meaning.count(people, self.moe(total.count, level))
+            return plain_language.count(people, self.moe(total.count, level))
         parts = (self.variance(part, level) for part in (total.count, total.per))
-        return meaning.average(people, units, *parts)
+        return plain_language.average(people, units, *parts)
 
     def truncation(self, shares: Truncation) -> list[dict[str, Any]]:
-        """For each threshold: the share of people it drops."""
+        """Return the share of people that each threshold drops."""
         found = []
         for name, tau in self.config.tau.items():
             if self.config.levels_of(self.config.catalog.tabulation(name)):
@@ -176,7 +179,7 @@ class Figures:
                 found.append({"tabulation": name, "tau": tau, "dropped": dropped, "text": share_text(dropped)})
         return found
 
-    def _margin(self, part: lines.Part, level: str) -> dict[str, Any]:
+    def _margin(self, part: line_sums.CellSum, level: str) -> dict[str, Any]:
         moe = self.moe(part, level)
         return {
             "moe": moe,
@@ -187,20 +190,20 @@ class Figures:
 
 
 def figures(scenario: Scenario) -> tuple[Figures | None, Problems]:
-    """The figures of a scenario, or the problems by field."""
+    """Return the figures of a scenario, or None and what is wrong with each field."""
     config, delta, problems = scenario.config()
     if config is None:
         return None, problems
     found = Figures(config, delta)
     try:
-        found.budget  # noqa: B018  (noise that doesn't fit 64-bit integers is refused here)
+        found.budget  # noqa: B018  (raises if the noise could overflow 64-bit integers)
     except PHSafeError as error:
         return None, {"scenario": "; ".join(error.reasons)}
     return found, {}
 
 
 def share_text(percent: float | None) -> str:
-    """A share of people in percent, for people."""
+    """Format a share of people, in percent, for display."""
     if percent is None:
         return "unknown"
     return f"{percent:.2f} %" if percent >= 0.1 else f"{percent:.3f} %"

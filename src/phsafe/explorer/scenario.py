@@ -1,7 +1,7 @@
-"""A scenario: what a person typed, as texts, and the config it stands for; problems are named by field.
+"""Scenarios: what a user typed, and the config it describes.
 
-A scenario is a plain document that a browser can keep, save and put in a link. It is never trusted: everything is
-checked here, and a field that can't be used gets its own message while the rest stays as it is.
+A scenario is a JSON document that a browser can store, save to a file or put in a link. It is never trusted: every
+field is checked here, and each invalid field gets its own message.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
-from phsafe.config import Config, PrivacyDefinition, Reader, Sensitivity
-from phsafe.config_rules import MAX_TAU, PRIVACY_DEFINITIONS, READERS
+from phsafe.configs.config import Config, PrivacyDefinition, Reader, Sensitivity
+from phsafe.configs.config_rules import MAX_TAU, PRIVACY_DEFINITIONS, READERS
 from phsafe.errors import ConfigError, PHSafeError
-from phsafe.exact import text
-from phsafe.explorer.request import MOST_BUDGET, Key
-from phsafe.explorer.targets import LEAST_TARGET, MOST_TARGET, budget_for
+from phsafe.explorer.page_requests import MAX_BUDGET, Key
+from phsafe.explorer.solve_targets import MAX_TARGET, MIN_TARGET, budget_for
+from phsafe.model.exact_numbers import text
+from phsafe.model.schema import US_STATES
+from phsafe.model.spec import Catalog
+from phsafe.model.tables import CENSUS_2020
 from phsafe.privacy.accountant import DEFAULT_DELTA
-from phsafe.privacy.sensitivity import MODES
-from phsafe.schema import US_STATES
-from phsafe.spec import Catalog
-from phsafe.tables import CENSUS_2020
+from phsafe.privacy_math.sensitivity import MODES
 
 Unit = Literal["budget", "moe"]
-LEAST_BUDGET = Decimal("0.000000001")
+MIN_BUDGET = Decimal("0.000000001")
 MAX_TEXT = 40
 MAX_NAME = 80
-#: The paths of fields → what is wrong with each.
+#: Path of an invalid field, such as "tau.PH3" → what is wrong with it.
 Problems = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One level of a tabulation: what was typed, whether it is published, and whether the solver may touch it."""
+class BudgetEntry:
+    """One level of a tabulation: the text typed, whether it is published, and whether the solver must keep it."""
 
     value: str = ""
     on: bool = True
@@ -42,12 +42,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that a person can choose. `units` says whether a tabulation's values are budgets or MOE targets."""
+    """Everything a user can choose. `units` tells whether the values of a tabulation are budgets or MOE targets."""
 
     name: str
     tau: Mapping[str, str]
     units: Mapping[str, Unit]
-    entries: Mapping[Key, Entry]
+    entries: Mapping[Key, BudgetEntry]
     states: tuple[str, ...] = US_STATES
     privacy: PrivacyDefinition = "zcdp"
     sensitivity: Sensitivity = "published"
@@ -57,11 +57,11 @@ class Scenario:
 
     @classmethod
     def from_config(cls, config: Config, name: str) -> Scenario:
-        """The scenario that stands for a config."""
+        """Return the scenario that describes a config."""
         entries = {
-            (t.name, level.key): Entry(text(config.budgets[t.name][level.key]))
+            (t.name, level.key): BudgetEntry(text(config.budgets[t.name][level.key]))
             if config.budgets[t.name][level.key] > 0
-            else Entry(on=False)
+            else BudgetEntry(on=False)
             for t in config.catalog.tabulations
             for level in config.catalog.levels_of(t)
         }
@@ -79,23 +79,26 @@ class Scenario:
 
     @classmethod
     def from_dict(cls, document: object, catalog: Catalog) -> Scenario:
-        """A scenario from its document. Its form must be right; what was typed may still be wrong."""
+        """Read a scenario from its document.
+
+        Raises ConfigError if the document has the wrong structure. Values typed by the user are checked by `config`.
+        """
         if not isinstance(document, Mapping):
             raise ConfigError("expected a scenario, got something else")
         names = [t.name for t in catalog.tabulations]
         keys = [(t.name, level.key) for t in catalog.tabulations for level in catalog.levels_of(t)]
-        of = _tables(document, "entries")
+        by_tabulation = _mapping(document, "entries")
         try:
-            entries = {key: _entry(of.get(key[0], {}).get(key[1], {"on": False})) for key in keys}
+            entries = {key: _entry(by_tabulation.get(key[0], {}).get(key[1], {"on": False})) for key in keys}
         except AttributeError:
-            raise ConfigError("scenario: expected entries for tabulations and levels, got another form") from None
-        units = _tables(document, "units")
+            raise ConfigError("scenario, entries: expected levels for each tabulation, got something else") from None
+        units = _mapping(document, "units")
         states = document.get("states", list(US_STATES))
         if not isinstance(states, list) or not all(isinstance(s, str) for s in states):
             raise ConfigError("scenario, states: expected a list of state codes")
         return cls(
             name=_text(document.get("name", "Scenario"), "name", MAX_NAME).strip() or "Scenario",
-            tau={n: _text(v, "tau") for n, v in _tables(document, "tau").items() if n in names},
+            tau={n: _text(v, "tau") for n, v in _mapping(document, "tau").items() if n in names},
             units={name: "moe" if units.get(name) == "moe" else "budget" for name in names},
             entries=entries,
             states=tuple(s[:2] for s in states[:60]),
@@ -107,7 +110,7 @@ class Scenario:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of a scenario."""
+        """Return the document of the scenario."""
         entries: dict[str, dict[str, Any]] = {t.name: {} for t in self.catalog.tabulations}
         for (name, level), entry in self.entries.items():
             entries[name][level] = {"value": entry.value, "on": entry.on, "locked": entry.locked}
@@ -124,37 +127,37 @@ class Scenario:
         }
 
     def config(self) -> tuple[Config | None, Decimal, Problems]:
-        """The config, the δ, and the problems by field. There is a config only where there are no problems."""
+        """Return the config, δ, and what is wrong with each field. The config is None if anything is wrong."""
         problems: Problems = {}
         tau = self._thresholds(problems)
         delta = self._delta(problems)
-        blank: dict[str, dict[str, Decimal]] = {t.name: {} for t in self.catalog.tabulations}
+        budgets: dict[str, dict[str, Decimal]] = {t.name: {} for t in self.catalog.tabulations}
         for name, level in self.entries:
-            blank[name][level] = Decimal(0)
-        draft = Config(blank, tau, self.states, self.reader, self.privacy, self.sensitivity, self.catalog)
+            budgets[name][level] = Decimal(0)
+        draft = Config(budgets, tau, self.states, self.reader, self.privacy, self.sensitivity, self.catalog)
         for key, entry in self.entries.items():
             if entry.on and not self._absent(key):
-                blank[key[0]][key[1]] = self._budget(draft, key, entry, problems)
+                budgets[key[0]][key[1]] = self._budget(draft, key, entry, problems)
         if not problems and not draft.measurements():
-            problems["entries"] = "every level is switched off; switch at least one on"
+            problems["entries"] = "every level is switched off; switch on at least one"
         if problems:
             return None, delta, problems
         try:
-            # The config's own rules have the last word.
+            # Even if every field is valid, the config must still pass its own rules.
             return Config.load(draft.to_production(), self.catalog), delta, {}
         except PHSafeError as error:
             return None, delta, {"scenario": "; ".join(error.reasons)}
 
     def _absent(self, key: Key) -> bool:
-        """A nation level in Puerto Rico: it does not exist there, whatever was typed."""
+        """Whether this is a level that doesn't exist in Puerto Rico, in a scenario for Puerto Rico."""
         level = next(level for level in self.catalog.levels if level.key == key[1])
         return "72" in self.states and not level.geography.puerto_rico
 
-    def _budget(self, draft: Config, key: Key, entry: Entry, problems: Problems) -> Decimal:
-        place = f"entries.{key[0]}.{key[1]}"
+    def _budget(self, draft: Config, key: Key, entry: BudgetEntry, problems: Problems) -> Decimal:
+        path = f"entries.{key[0]}.{key[1]}"
         moe = self.units[key[0]] == "moe"
-        least, most = (LEAST_TARGET, MOST_TARGET) if moe else (LEAST_BUDGET, MOST_BUDGET)
-        number = _number(entry.value, least, most, place, problems)
+        minimum, maximum = (MIN_TARGET, MAX_TARGET) if moe else (MIN_BUDGET, MAX_BUDGET)
+        number = _number(entry.value, minimum, maximum, path, problems)
         if number is None or (moe and f"tau.{key[0]}" in problems):
             return Decimal(0)
         return budget_for(draft, key[0], number) if moe else number
@@ -180,22 +183,22 @@ class Scenario:
         return number
 
 
-def _number(typed: str, least: Decimal, most: Decimal, place: str, problems: Problems) -> Decimal | None:
+def _number(typed: str, minimum: Decimal, maximum: Decimal, path: str, problems: Problems) -> Decimal | None:
     number = _decimal(typed)
     if number is None:
-        what = "a number" if typed.strip() else "a number here, or switch the level off"
-        problems[place] = f"expected {what}, got {_shown(typed)}"
+        expected = "a number" if typed.strip() else "a number here, or switch the level off"
+        problems[path] = f"expected {expected}, got {_shown(typed)}"
     elif number == 0:
-        problems[place] = "0 would leave this level out; switch it off instead, or type a number above 0"
-    elif not least <= number <= most:
-        problems[place] = f"expected a number from {least:f} to {most:f}, got {_shown(typed)}"
+        problems[path] = "0 would leave this level out; switch it off instead, or enter a number above 0"
+    elif not minimum <= number <= maximum:
+        problems[path] = f"expected a number from {minimum:f} to {maximum:f}, got {_shown(typed)}"
     else:
         return number
     return None
 
 
 def _decimal(typed: str) -> Decimal | None:
-    """What was typed, exactly; None for what is no plain number (or has more digits than any policy needs)."""
+    """Return the exact number typed, or None if it isn't a plain number or is absurdly long."""
     clean = typed.strip()
     if not clean.isascii() or "_" in clean or len(clean) > 32:
         return None
@@ -212,20 +215,22 @@ def _shown(typed: str) -> str:
     return f"“{typed[:20]}”" if typed.strip() else "nothing"
 
 
-def _entry(document: Mapping[str, Any]) -> Entry:
-    return Entry(_text(document.get("value", ""), "value"), document.get("on") is True, document.get("locked") is True)
+def _entry(document: Mapping[str, Any]) -> BudgetEntry:
+    return BudgetEntry(
+        _text(document.get("value", ""), "value"), document.get("on") is True, document.get("locked") is True
+    )
 
 
-def _text(value: object, place: str, longest: int = MAX_TEXT) -> str:
+def _text(value: object, field_name: str, limit: int = MAX_TEXT) -> str:
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise ConfigError(f"scenario, {place}: expected text, got {type(value).__name__}")
-    return str(value)[:longest]
+        raise ConfigError(f"scenario, {field_name}: expected text, got {type(value).__name__}")
+    return str(value)[:limit]
 
 
-def _tables(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _mapping(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = document.get(name, {})
     if not isinstance(value, Mapping):
-        raise ConfigError(f"scenario, {name}: expected a table, got {type(value).__name__}")
+        raise ConfigError(f"scenario, {name}: expected an object, got {type(value).__name__}")
     return value
 
 

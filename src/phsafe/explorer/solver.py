@@ -1,9 +1,9 @@
-"""The best split of a fixed total, and targets turned into budgets; locked levels stay as they are.
+"""The solver: budgets that meet MOE targets, or the optimal split of a fixed total.
 
-A level's squared MOE is c/ρ under zCDP and c/ε² under pure DP. The weighted sum Σ w·c/ρ^p under a fixed Σ ρ is least
-where ρ ∝ (w·c)^(1/(p+1)), for zCDP ρ ∝ √(w·k); where that is below a floor, the floor binds and the rest is split
-again (water-filling). Budgets are whole millionths, and the millionths left by rounding go where they help most, so
-the sum is exact.
+A level's squared MOE is c/ρ under zCDP and c/ε² under pure DP. For a fixed Σ ρ, the weighted sum Σ w·c/ρ^p is minimal
+at ρ ∝ (w·c)^(1/(p+1)), which under zCDP is ρ ∝ √(w·k). Where that falls below a floor, the floor binds and the rest is
+split again (water-filling). Budgets are whole millionths; the millionths left over by rounding go where they reduce the
+sum most, so the budgets add up to the total exactly.
 """
 
 from __future__ import annotations
@@ -14,29 +14,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from phsafe.config import Config
+from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.exact import text
-from phsafe.explorer import targets
-from phsafe.explorer.request import Key, Request
-from phsafe.privacy import sensitivity
-from phsafe.privacy.margins import Z
+from phsafe.explorer import solve_targets
+from phsafe.explorer.page_requests import Key, Request
+from phsafe.model.exact_numbers import text
+from phsafe.privacy_math import sensitivity
+from phsafe.privacy_math.margins import Z
 
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved config, and how it compares with the config it came from on the same weights."""
+    """The result of `solve`.
+
+    Attributes:
+        config: The config with its new budgets.
+        before: The config as it was, in the sensitivity mode and privacy definition that the targets ask for.
+        weights: The weight of each level's squared MOE, by tabulation and level.
+    """
 
     config: Config
     before: Config
     weights: Mapping[Key, Decimal]
 
     def to_dict(self) -> dict[str, Any]:
-        """The totals and the weighted sums of squared MOEs, before and after."""
+        """Return the totals of the stated budgets and the weighted sums of squared MOEs, before and after."""
         return {
             "total": self.config.total,
             "total_before": self.before.total,
@@ -47,28 +54,53 @@ class Solution:
 
 @dataclass(frozen=True)
 class Item:
-    """A level to be given a budget, in millionths: `cost` is w·c, `floor` the least it may get."""
+    """A level that gets part of the total. `cost` is w·c; `floor` is its least budget, in millionths."""
 
     key: Key
     cost: float
     floor: int
 
 
-def solve(config: Config, request: Request) -> Solution:
-    """The config with the budgets that a request asks for.
+def solve(
+    config: str | Path | Mapping[str, Any] | Config, targets: str | Path | Mapping[str, Any] | Request
+) -> Solution:
+    """Find the budgets that meet MOE targets, or that split a total with the least error.
 
-    >>> us = Config.load("examples/us.json")
-    >>> solution = solve(us, Request(total=Decimal("1.257281")))
-    >>> solution.config.total == us.total, squared_moe(solution.config) < squared_moe(us)
-    (True, True)
+    Without a total, every level with a target gets the budget that meets it, levels below a floor are raised to it,
+    and all others keep their budgets. With a total, the unlocked levels share it so that the weighted sum of squared
+    MOEs is minimal; targets and floors then limit the split. No data is needed.
+
+    Args:
+        config: A config file (JSON or TOML), a mapping of the same form, or a loaded config.
+        targets: What to solve for: a TOML or JSON file or a mapping with any of `total`, `neighbours`, `sensitivity`,
+            `privacy`, `weights`, `moe`, `floors` and `locks`, as for `phsafe solve`; or a checked `Request`.
+
+    Returns:
+        The solution. Its `config` has the new budgets and can go to `phsafe.budget` or `phsafe.release`.
+
+    Raises:
+        ConfigError: If the config or the targets are invalid; all problems are reported together.
+        PHSafeError: If the total is too small for the locked levels, floors and targets, if nothing is left to
+            split, or if a nation level is asked for in a Puerto Rico run.
+
+    Example:
+        >>> import phsafe
+        >>> solution = phsafe.solve("examples/us.json", {"moe": {"PH3": {"state_A-G": 40}}})
+        >>> solution.config.budgets["PH3"]["state_A-G"]
+        Decimal('0.165744')
+        >>> solution = phsafe.solve("examples/us.json", {"total": 1, "weights": "cells"})
+        >>> solution.config.total == 1
+        True
     """
-    before = _with_modes(config, request)
+    loaded = Config.load(config)
+    request = targets if isinstance(targets, Request) else Request.load(targets, loaded)
+    before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}
     for (name, level), target in request.moe.items():
-        budgets[name][level] = targets.budget_for(before, name, target) if target > 0 else Decimal(0)
+        budgets[name][level] = solve_targets.budget_for(before, name, target) if target > 0 else Decimal(0)
     for (name, level), floor in request.floors.items():
         budgets[name][level] = max(budgets[name][level], floor)
-    _only_nations(before, budgets)
+    _refuse_nation_in_puerto_rico(before, budgets)
     asked = replace(before, budgets=budgets)
     weights = {key: request.weight(asked, key) for key in _keys(asked)}
     if request.total is None:
@@ -77,32 +109,32 @@ def solve(config: Config, request: Request) -> Solution:
 
 
 def squared_moe(config: Config, weights: Mapping[Key, Decimal] | None = None) -> float:
-    """The weighted sum of squared MOEs over tabulations and levels (all weights 1 unless given)."""
+    """Return the weighted sum of squared MOEs over all tabulations and levels; weights default to 1."""
     return math.fsum(
         float((weights or {}).get((m.tabulation.name, m.level.key), Decimal(1)))
-        * _square(config, m.tabulation.name)
+        * _squared_moe_factor(config, m.tabulation.name)
         / float(m.budget) ** _power(config)
         for m in config.measurements()
     )
 
 
-def spread(total: int, items: list[Item], power: int) -> dict[Key, int]:
-    """Whole millionths, adding up to `total`, that make Σ cost/ρ^power least with every item at its floor or above.
+def split_total(total: int, items: list[Item], power: int) -> dict[Key, int]:
+    """Split `total` millionths so that Σ cost/ρ^power is minimal and every item gets at least its floor.
 
-    >>> spread(30, [Item(("a", ""), 1.0, 1), Item(("b", ""), 4.0, 1)], power=1)
+    >>> split_total(30, [Item(("a", ""), 1.0, 1), Item(("b", ""), 4.0, 1)], power=1)
     {('a', ''): 10, ('b', ''): 20}
     """
     free, bound = list(items), 0
     while free:
-        share = (total - bound) / math.fsum(_pull(i, power) for i in free)
-        low = [i for i in free if _pull(i, power) * share < i.floor]
+        share = (total - bound) / math.fsum(_relative_share(i, power) for i in free)
+        low = [i for i in free if _relative_share(i, power) * share < i.floor]
         if not low:
             break
         bound += sum(i.floor for i in low)
         free = [i for i in free if i not in low]
     given = {i.key: i.floor for i in items}
     for i in free:
-        given[i.key] = max(i.floor, math.floor(_pull(i, power) * share))
+        given[i.key] = max(i.floor, math.floor(_relative_share(i, power) * share))
     costs = {i.key: i.cost for i in items}
 
     def gain(key: Key) -> float:
@@ -125,20 +157,23 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
     least = {**{key: Decimal(0) for key in _keys(asked)}, **request.floors}
     for key, target in request.moe.items():
         if target > 0:
-            least[key] = max(least[key], targets.budget_for(asked, key[0], target))
+            least[key] = max(least[key], solve_targets.budget_for(asked, key[0], target))
     items = [
-        Item(key, float(weights[key]) * _square(asked, key[0]), max(1, math.ceil(least[key] * MILLION)))
+        Item(key, float(weights[key]) * _squared_moe_factor(asked, key[0]), max(1, math.ceil(least[key] * MILLION)))
         for key in _keys(asked)
         if key not in locked
     ]
-    room = math.floor((Fraction(total) - spent) * MILLION)
+    available = math.floor((Fraction(total) - spent) * MILLION)
     need = sum(item.floor for item in items)
     if not items:
-        raise PHSafeError("total: every level is locked or switched off, so there is nothing to split")
-    if room < need:
-        taken = "locked levels, floors and targets"
-        raise PHSafeError(f"total: {taken} need {text(Fraction(need, MILLION) + spent)}, which is more than {total:f}")
-    given = spread(room, items, _power(asked))
+        raise PHSafeError("total: there is nothing to split, every level is locked or switched off; unlock one first")
+    if available < need:
+        least_total = text(Fraction(need, MILLION) + spent)
+        raise PHSafeError(
+            f"total: expected at least {least_total}, which locks, floors, targets and 0.000001 for every other level "
+            f"need, got {total:f}; raise the total, or relax some of them"
+        )
+    given = split_total(available, items, _power(asked))
     budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
     for key, units in given.items():
         budgets[key[0]][key[1]] = Decimal(units).scaleb(-6)
@@ -148,7 +183,7 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
 
 
 def _stated_total(config: Config, request: Request) -> Decimal:
-    """The sum of stated budgets that a total loss allows: the loss is the same multiple of every stated budget."""
+    """Return the sum of stated budgets for a total loss; the loss is the same multiple of every stated budget."""
     assert request.total is not None
     unbounded, bounded = sensitivity.of(None, config.sensitivity).loss(config.privacy, Fraction(1))
     multiple = bounded if request.neighbours == "bounded" else unbounded
@@ -164,24 +199,26 @@ def _keys(config: Config) -> list[Key]:
     return [(m.tabulation.name, m.level.key) for m in config.measurements()]
 
 
-def _only_nations(config: Config, budgets: Mapping[str, Mapping[str, Decimal]]) -> None:
+def _refuse_nation_in_puerto_rico(config: Config, budgets: Mapping[str, Mapping[str, Decimal]]) -> None:
     if not config.is_puerto_rico:
         return
     absent = {level.key for level in config.catalog.levels if not level.geography.puerto_rico}
     wrong = [f"{name}, {key}" for name, of in budgets.items() for key, b in of.items() if key in absent and b]
     if wrong:
-        raise PHSafeError(f"expected no nation in a Puerto Rico config, got {'; '.join(wrong)}")
+        raise PHSafeError(f"expected no nation levels in a Puerto Rico config, got {'; '.join(wrong)}")
 
 
 def _power(config: Config) -> int:
+    """Return p in the squared MOE c/ρ^p (c/ε^p under pure DP)."""
     return 1 if config.privacy == "zcdp" else 2
 
 
-def _pull(item: Item, power: int) -> float:
+def _relative_share(item: Item, power: int) -> float:
+    """Return the optimal budget of an item up to a common factor: (w·c)^(1/(p+1))."""
     return float(item.cost ** (1 / (power + 1)))
 
 
-def _square(config: Config, tabulation: str) -> float:
-    """The c in MOE² = c/ρ or c/ε²."""
-    k = targets.reach(config, tabulation)
-    return float(Z**2 * k) if config.privacy == "zcdp" else (float(targets.LN_10) * float(k)) ** 2
+def _squared_moe_factor(config: Config, tabulation: str) -> float:
+    """Return c in MOE² = c/ρ, or in MOE² = c/ε² under pure DP."""
+    k = solve_targets.noise_factor(config, tabulation)
+    return float(Z**2 * k) if config.privacy == "zcdp" else (float(solve_targets.LN_10) * float(k)) ** 2

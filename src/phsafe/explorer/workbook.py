@@ -1,7 +1,7 @@
-"""The explorer as a workbook with live formulas: change an input in Excel or LibreOffice and every number follows.
+"""A workbook with live formulas: change an input in Excel or LibreOffice, and every number is recalculated.
 
-Every text goes in as a text (never as something that a spreadsheet would run), formula cells are protected, inputs
-are marked and checked. Results are stored beside the formulas, so viewers that don't calculate show them too.
+Text is always written as text, so a spreadsheet never evaluates it. Formula cells are protected; inputs are marked and
+validated. Results are stored with the formulas, so viewers that can't calculate show them too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from phsafe.explorer import workbook_tables
 from phsafe.explorer.figures import Figures
-from phsafe.explorer.meaning import guesses
+from phsafe.explorer.plain_language import guesses
 from phsafe.explorer.workbook_levels import FIRST_THRESHOLD, Levels
 
 if TYPE_CHECKING:
@@ -23,42 +23,45 @@ if TYPE_CHECKING:
 MODES = ["published", "tight", "tight-bounded"]
 DEFINITIONS = ["zcdp", "puredp"]
 PARAMETERS = "Parameters"
+#: Number of steps, and ratio, of the golden-section search for ε.
 GOLDEN_STEPS = 95
-#: Characters in a line of the sheet “Read me”.
-WIDTH = 110
 GOLDEN = "0.618033988749894848"
+#: Characters per line on the sheet “Read me”.
+WIDTH = 110
 
 READ_ME = (
-    ("PHExplore: trade accuracy against privacy", True),
-    ("Cells with a yellow ground are inputs; everything else is a formula and is protected (no password).", False),
-    ("Numbers are those of the program: phsafe budget prints the same. No data about anybody is in this file.", False),
+    ("PHExplore: accuracy against privacy", True),
+    ("Yellow cells are inputs; everything else is a formula and is protected (no password).", False),
+    ("All numbers agree with phsafe budget. This file contains no data about any person.", False),
     ("", False),
     ("Sheet “Parameters”", True),
-    ("Sensitivity: how the reach of one person is bounded. published is the 2020 one; tight holds the loss for a "
-     "person added or removed; tight-bounded holds the loss for a changed record.", False),
+    ("Sensitivity: the bound on one person's effect that noise is calibrated to. published is the 2020 bound; tight is "
+     "the smallest bound that keeps the stated loss for a person added or removed; tight-bounded is the smallest that "
+     "keeps the bounded loss, for a changed record.", False),
     ("Privacy: zcdp (discrete Gaussian noise, budgets are ρ) or puredp (two-sided geometric noise, budgets are ε).",
      False),
-    ("δ: the chance at which ρ is turned into ε. Thresholds: the most people of one household that count.", False),
-    ("Totals: unbounded is the loss for one person added or removed; bounded, for one person's record changed.",
+    ("δ: the probability at which ρ is converted to ε. Thresholds: the maximum number of people counted per household.",
      False),
-    ("Guesses right: how often the best attacker, undecided between two possibilities, is right (a coin: 50 %).",
+    ("Privacy loss: unbounded for one person added or removed; bounded for one person's record changed.",
+     False),
+    ("Attacker is right: how often the best attacker, starting at 50:50, guesses right (a coin flip: 50 %).",
      False),
     ("", False),
     ("Sheet “Budgets”", True),
-    ("Published: yes or no. Given as: budget (column F is used) or moe (column G is used).", False),
-    ("Stated budget: what goes into the config. From a target it is z²k/MOE² with z = 1.645, rounded to six places "
-     "half-even; where ⌊MOE⌋ would be above the target, the last place goes up by one.", False),
-    ("Reach: k in σ² = k/ρ, or Δ in the geometric's scale Δ/ε. MOE: the 90 % margin of error of a basis cell by the "
-     "paper's formula, 1.645σ. Exact MOE: the 90 % quantile of the noise itself.", False),
+    ("Published: yes or no. Input: budget (uses column F) or moe (uses column G).", False),
+    ("Stated budget: the budget for the config. For a target it is z²k/MOE² with z = 1.645, rounded half-even to six "
+     "decimal places; if ⌊MOE⌋ would still exceed the target, the last place goes up by one.", False),
+    ("Noise factor: k in σ² = k/ρ, or Δ in the scale Δ/ε of geometric noise. MOE: the 90 % margin of error of a basis "
+     "cell by the paper's formula, 1.645σ. Exact MOE: the 90 % quantile of the noise itself.", False),
     ("", False),
-    ("Sheet “Tables”: the MOE of every line of every table (sums of cells; averages: numerator and denominator).",
+    ("Sheet “Tables”: the MOE of every table line; for averages, of the numerator and the denominator.",
      False),
-    ("Sheet “Group”: type the size of a group and see what the noise makes of its average (delta method).", False),
+    ("Sheet “Group”: enter the size of a population group to see the MOE of its averages (delta method).", False),
 )  # fmt: skip
 
 
 class Styles:
-    """The formats of the workbook."""
+    """The cell formats of the workbook."""
 
     def __init__(self, book: Workbook) -> None:
         self.title: Format = book.add_format({"bold": True, "font_size": 14})
@@ -79,7 +82,7 @@ class Styles:
 
 
 def workbook(figures: Figures) -> bytes:
-    """The workbook of a config, as the bytes of an .xlsx file."""
+    """Return the workbook of a config as the bytes of an .xlsx file."""
     import xlsxwriter  # noqa: PLC0415
 
     file = BytesIO()
@@ -121,36 +124,36 @@ def _parameters(book: Workbook, sheet: Worksheet, styles: Styles, figures: Figur
     sheet.write_string(0, 0, "Parameters", styles.title)
     _choice(sheet, styles, 2, "Sensitivity", config.sensitivity, MODES)
     _choice(sheet, styles, 3, "Privacy definition", config.privacy, DEFINITIONS)
-    sheet.write_string(4, 0, "δ for ε", styles.text)
+    sheet.write_string(4, 0, "δ (for ε)", styles.text)
     sheet.write_number(4, 1, float(figures.delta), styles.input)
     _validate(sheet, 4, {"validate": "decimal", "criteria": "between", "minimum": 1e-300, "maximum": 0.5})
     for name, row in (("mode", 3), ("definition", 4), ("delta", 5)):
         book.define_name(name, f"={PARAMETERS}!$B${row}")
-    sheet.write_string(7, 0, "Thresholds (people of one household, at most)", styles.head)
+    sheet.write_string(7, 0, "Thresholds (maximum people counted per household)", styles.head)
     sheet.write_string(7, 1, "τ", styles.head)
     for row, (name, tau) in enumerate(config.tau.items(), start=FIRST_THRESHOLD - 1):
         sheet.write_string(row, 0, name, styles.text)
         sheet.write_number(row, 1, tau, styles.input)
         _validate(sheet, row, {"validate": "integer", "criteria": "between", "minimum": 1, "maximum": 99999})
     totals = FIRST_THRESHOLD + len(config.tau)
-    sheet.write_string(totals, 0, "Loss of the whole run", styles.head)
+    sheet.write_string(totals, 0, "Privacy loss of the whole run", styles.head)
     sheet.write_string(totals, 1, "", styles.head)
     loss = figures.loss
     lines: list[tuple[str, str, float, Format, str]] = [
-        ("Stated budgets, added up", f"=ROUND(SUM({levels.column('stated')}),12)", float(config.total),
-         styles.budget, "what the config says"),
+        ("Sum of stated budgets", f"=ROUND(SUM({levels.column('stated')}),12)", float(config.total),
+         styles.budget, "as in the config"),
         ("Unbounded loss", f"=ROUND(SUM({levels.column('unbounded')}),12)", float(loss.unbounded), styles.budget,
          "one person added or removed"),
         ("Bounded loss", f"=ROUND(SUM({levels.column('bounded')}),12)", float(loss.bounded), styles.budget,
          "one person's record changed"),
         ("ε at δ, unbounded", '=IF(definition="zcdp",Epsilon!$B$4,loss_unbounded)', loss.epsilon(figures.delta),
-         styles.epsilon, "smallest provable over all orders α"),
+         styles.epsilon, "smallest over all Rényi orders α"),
         ("ε at δ, bounded", '=IF(definition="zcdp",Epsilon!$I$4,loss_bounded)',
          loss.epsilon_bounded(figures.delta), styles.epsilon, ""),
-        ("Guesses right, unbounded", _guess("loss_unbounded"), guesses(config.privacy, loss.unbounded), styles.share,
-         "whether a person is in the data"),
-        ("Guesses right, bounded", _guess("loss_bounded"), guesses(config.privacy, loss.bounded), styles.share,
-         "what a person's record says"),
+        ("Attacker is right, unbounded", _guess("loss_unbounded"), guesses(config.privacy, loss.unbounded),
+         styles.share, "whether a person is in the data"),
+        ("Attacker is right, bounded", _guess("loss_bounded"), guesses(config.privacy, loss.bounded),
+         styles.share, "which of two values a person's record holds"),
     ]  # fmt: skip
     for row, (label, formula, value, style, note) in enumerate(lines, start=totals + 1):
         sheet.write_string(row, 0, label, styles.text)
@@ -172,18 +175,18 @@ def _choice(sheet: Worksheet, styles: Styles, row: int, label: str, value: str, 
 
 
 def _validate(sheet: Worksheet, row: int, rule: dict[str, Any]) -> None:
-    sheet.data_validation(row, 1, row, 1, {"error_title": "Not possible", **rule})
+    sheet.data_validation(row, 1, row, 1, {"error_title": "Invalid input", **rule})
 
 
 def _epsilon(book: Workbook, styles: Styles) -> None:
-    """ε from ρ and δ: the least over orders α = 1 + e^t, by golden-section search, one step in each row."""
+    """Write the hidden sheet that computes ε: a golden-section search over orders α = 1 + e^t, one step per row."""
     sheet = book.add_worksheet("Epsilon")
     sheet.write_string(0, 0, "ε = min over α of αρ + (ln(1/δ) + (α−1)·ln(1−1/α) − ln α)/(α−1)", styles.title)
     for first, loss in ((1, "loss_unbounded"), (8, "loss_bounded")):
         low, high, left, right, f_left, f_right = (chr(ord("A") + first + i - 1) for i in range(6))
         last = 6 + GOLDEN_STEPS
         sheet.write_string(2, first, loss, styles.head)
-        sheet.write_formula(3, first, f"=IF({loss}>0,MAX(0,{_order(f'(({low}{last}+{high}{last})/2)', loss)}),0)")
+        sheet.write_formula(3, first, f"=IF({loss}>0,MAX(0,{_epsilon_at(f'(({low}{last}+{high}{last})/2)', loss)}),0)")
         for i, head in enumerate(("low", "high", "left", "right", "f(left)", "f(right)")):
             sheet.write_string(4, first - 1 + i, head, styles.head)
         for row in range(6, last + 1):
@@ -197,8 +200,8 @@ def _epsilon(book: Workbook, styles: Styles) -> None:
                 high_,
                 f"={high}{row}-{GOLDEN}*({high}{row}-{low}{row})",
                 f"={low}{row}+{GOLDEN}*({high}{row}-{low}{row})",
-                f"={_order(f'{left}{row}', loss)}",
-                f"={_order(f'{right}{row}', loss)}",
+                f"={_epsilon_at(f'{left}{row}', loss)}",
+                f"={_epsilon_at(f'{right}{row}', loss)}",
             )
             for i, formula in enumerate(cells):
                 sheet.write_formula(row - 1, first - 1 + i, formula)
@@ -206,6 +209,7 @@ def _epsilon(book: Workbook, styles: Styles) -> None:
     sheet.hide()
 
 
-def _order(t: str, loss: str) -> str:
+def _epsilon_at(t: str, loss: str) -> str:
+    """Return a formula for the ε that order α = 1 + e^t gives."""
     log = f"LN(1+EXP({t}))"
     return f"((1+EXP({t}))*{loss}+(-LN(delta)+EXP({t})*({t}-{log})-{log})/EXP({t}))"

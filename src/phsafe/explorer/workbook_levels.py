@@ -1,14 +1,14 @@
-"""The sheet “Budgets”: one row for each tabulation and level, inputs on the left, formulas on the right."""
+"""The sheet “Budgets”: one row per tabulation and level, with inputs on the left and formulas on the right."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from phsafe.exact import text
 from phsafe.explorer.figures import Figures
-from phsafe.explorer.request import Key
-from phsafe.explorer.targets import reach
-from phsafe.privacy.margins import Z
+from phsafe.explorer.page_requests import Key
+from phsafe.explorer.solve_targets import noise_factor
+from phsafe.model.exact_numbers import text
+from phsafe.privacy_math.margins import Z
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 SHEET = "Budgets"
 FIRST = 4
-#: Three lines of words above a column.
+#: The height of a heading of three lines.
 HEAD_HEIGHT = 46
 #: The row of the first threshold on the sheet “Parameters”.
 FIRST_THRESHOLD = 9
 COLUMNS = {
     "tabulation": "Tabulation", "level": "Level", "on": "Published (yes/no)", "tau": "τ",
-    "given": "Given as (budget/moe)", "budget": "Budget (input)", "target": "MOE target (input)",
-    "stated": "Stated budget", "unbounded": "Unbounded loss", "bounded": "Bounded loss", "share": "Share of the total",
-    "reach": "Reach (k or Δ)", "variance": "Variance σ²", "moe": "MOE, 90 %", "exact": "Exact MOE",
-    "met": "Target met", "raw": "Target's budget, millionths", "even": "rounded half-even", "up": "and up if missed",
-    "sigma": "σ or scale", "middle": "near quantile", "below": "P below", "at": "P at",
+    "given": "Input (budget/moe)", "budget": "Budget (input)", "target": "MOE target (input)",
+    "stated": "Stated budget", "unbounded": "Unbounded loss", "bounded": "Bounded loss", "share": "Share of total",
+    "factor": "Noise factor (k or Δ)", "variance": "Variance σ²", "moe": "MOE, 90 %", "exact": "Exact MOE",
+    "met": "Target met", "raw": "Budget for target, millionths", "even": "Rounded half-even", "up": "Raised if missed",
+    "sigma": "σ or scale", "middle": "Approximate quantile", "below": "P below", "at": "P at",
 }  # fmt: skip
 LETTERS = {name: chr(ord("A") + i) for i, name in enumerate(COLUMNS)}
 WIDTHS = {"tabulation": 13, "level": 27, "given": 14, "budget": 12, "target": 12, "variance": 14}
@@ -36,7 +36,7 @@ NORMAL_90 = "1.6448536269514722"
 
 
 class Levels:
-    """Where the numbers of each tabulation and level stand, for formulas of other sheets."""
+    """The sheet “Budgets”, and the positions of its cells for formulas on other sheets."""
 
     def __init__(self, figures: Figures) -> None:
         self.figures = figures
@@ -45,12 +45,12 @@ class Levels:
         self.rows: dict[Key, int] = {key: FIRST + i for i, key in enumerate(keys)}
 
     def column(self, name: str) -> str:
-        """A whole column as a range."""
+        """Return the range of a whole column."""
         letter, last = LETTERS[name], FIRST + len(self.rows) - 1
         return f"{SHEET}!${letter}${FIRST}:${letter}${last}"
 
     def cell(self, key: Key, name: str) -> str:
-        """One cell, seen from another sheet."""
+        """Return the reference of a cell for use on another sheet."""
         return f"{SHEET}!${LETTERS[name]}${self.rows[key]}"
 
     def write(self, book: Workbook, styles: Styles) -> None:
@@ -73,7 +73,7 @@ class Levels:
         positive = {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1e9}
         for name, rule in (("on", yes), ("given", given), ("budget", positive), ("target", positive)):
             column = list(COLUMNS).index(name)
-            sheet.data_validation(FIRST - 1, column, last, column, {"error_title": "Not possible", **rule})
+            sheet.data_validation(FIRST - 1, column, last, column, {"error_title": "Invalid input", **rule})
         sheet.protect("", {"format_columns": True})
 
     def _inputs(self, sheet: Worksheet, styles: Styles, key: Key, row: int) -> None:
@@ -82,7 +82,7 @@ class Levels:
         published = key in self.figures.rows
         numbers = self.figures.row(key) if published else {"budget": "0.000001", "target": "1000"}
         _put(sheet, row, "tabulation", key[0], styles.text)
-        _put(sheet, row, "level", f"{level.key}  {level.label}", styles.text)
+        _put(sheet, row, "level", level.label, styles.text)
         _put(sheet, row, "on", "yes" if published else "no", styles.input)
         _put(sheet, row, "given", "budget", styles.input)
         _put(sheet, row, "budget", float(numbers["budget"]), styles.input)
@@ -98,13 +98,13 @@ class Levels:
         values = self._values(key)
         z, on, minus_one = text(Z), f"{c['stated']}>0", f"({c['middle']}-1)"
         formulas: dict[str, tuple[str, Any]] = {
-            "reach": (_reach(c["tau"]) if person else '=IF(AND(definition="zcdp",mode="tight"),1,2)', styles.whole),
-            "raw": (f'=1000000*IF(definition="zcdp",{z}^2*{c["reach"]}/{c["target"]}^2,'
-                    f'LN(10)*{c["reach"]}/{c["target"]})', styles.number),
+            "factor": (_factor(c["tau"]) if person else '=IF(AND(definition="zcdp",mode="tight"),1,2)', styles.whole),
+            "raw": (f'=1000000*IF(definition="zcdp",{z}^2*{c["factor"]}/{c["target"]}^2,'
+                    f'LN(10)*{c["factor"]}/{c["target"]})', styles.number),
             "even": (f"=IF({c['raw']}-INT({c['raw']})=0.5,INT({c['raw']})+MOD(INT({c['raw']}),2),"
                      f"ROUND({c['raw']},0))", styles.whole),
-            "up": (f'=IF({c["even"]}<=0,1,IF(INT(IF(definition="zcdp",{z}*SQRT({c["reach"]}*1000000/{c["even"]}),'
-                   f'LN(10)*{c["reach"]}*1000000/{c["even"]}))>INT({c["target"]}),{c["even"]}+1,{c["even"]}))',
+            "up": (f'=IF({c["even"]}<=0,1,IF(INT(IF(definition="zcdp",{z}*SQRT({c["factor"]}*1000000/{c["even"]}),'
+                   f'LN(10)*{c["factor"]}*1000000/{c["even"]}))>INT({c["target"]}),{c["even"]}+1,{c["even"]}))',
                    styles.whole),
             "stated": (f'=IF({c["on"]}="yes",IF({c["given"]}="moe",{c["up"]}/1000000,{c["budget"]}),0)',
                        styles.budget),
@@ -118,8 +118,8 @@ class Levels:
                       f',0)),MAX(0,-INT(-(-{c["sigma"]}*LN(0.05*(1+EXP(-1/{c["sigma"]})))-1-1E-12)))),"")',
                       styles.whole),
             "met": (f'=IF({on},IF(INT({c["moe"]})<={c["target"]},"yes","no"),"")', styles.note),
-            "sigma": (f'=IF({on},IF(definition="zcdp",SQRT({c["reach"]}/{c["stated"]}),{c["reach"]}/{c["stated"]}),"")',
-                      styles.number),
+            "sigma": (f'=IF({on},IF(definition="zcdp",SQRT({c["factor"]}/{c["stated"]}),'
+                      f'{c["factor"]}/{c["stated"]}),"")', styles.number),
             "middle": (f'=IF({on},ROUND({NORMAL_90}*{c["sigma"]},0),"")', styles.whole),
             "below": (f'=IF({on},{_probability(minus_one, c["sigma"])},"")', styles.number),
             "at": (f'=IF({on},{_probability(c["middle"], c["sigma"])},"")', styles.number),
@@ -128,7 +128,7 @@ class Levels:
             _formula(sheet, row, name, formula, style, values.get(name, ""))
 
     def _values(self, key: Key) -> dict[str, Any]:
-        """The results of the formulas that people see, for viewers that don't calculate."""
+        """Return the results of the visible formulas, stored for viewers that don't calculate."""
         if key not in self.figures.rows:
             return {"stated": 0, "unbounded": 0, "bounded": 0, "share": 0}
         row = self.figures.row(key)
@@ -138,7 +138,7 @@ class Levels:
             "unbounded": float(event.loss.unbounded),
             "bounded": float(event.loss.bounded),
             "share": row["share"],
-            "reach": float(reach(self.figures.config, key[0])),
+            "factor": float(noise_factor(self.figures.config, key[0])),
             "variance": row["sigma2"],
             "moe": row["moe"],
             "exact": row["moe_exact"],
@@ -146,13 +146,14 @@ class Levels:
         }
 
 
-def _reach(tau: str) -> str:
+def _factor(tau: str) -> str:
+    """Return the formula for the noise factor of a tabulation that counts people."""
     zcdp = f'IF(mode="published",2*({tau}+1)^2,IF(mode="tight",{tau}^2,2*{tau}^2))'
     return f'=IF(definition="zcdp",{zcdp},IF(mode="published",2*{tau}+2,2*{tau}))'
 
 
 def _probability(m: str, sigma: str) -> str:
-    """P(|X| ≤ m) of the discrete Gaussian: added up for small σ, else by Euler-Maclaurin as the program does."""
+    """Return the formula for P(|X| ≤ m) of the discrete Gaussian: a sum for small σ, Euler-Maclaurin for large σ."""
     weights = f"EXP(-((ROW($1:$40)/{sigma})^2)/2)"
     small = f"(1+2*SUMPRODUCT((ROW($1:$40)<={m})*{weights}))/(1+2*SUMPRODUCT({weights}))"
     end = f"EXP(-(({m}/{sigma})^2)/2)/({sigma}*SQRT(2*PI()))"

@@ -1,46 +1,46 @@
-"""The sheets “Tables” (every line of every table) and “Group” (what the noise makes of an average)."""
+"""The sheets “Tables” (the MOE of every table line) and “Group” (the MOE of a population group's averages)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from phsafe.exact import text
-from phsafe.explorer import lines
+from phsafe.configs import line_sums
 from phsafe.explorer.figures import Figures
-from phsafe.explorer.sums import laplace_quantile
 from phsafe.explorer.workbook_levels import HEAD_HEIGHT, Levels
-from phsafe.privacy.margins import Z
+from phsafe.model.exact_numbers import text
+from phsafe.privacy_math.margins import Z
+from phsafe.privacy_math.noise_sums import laplace_quantile
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
 
     from phsafe.explorer.workbook import Styles
 
-HEADS = ("Table", "Line", "Label", "Part", "Measured in", "Cells added", "Laplace quantile")
+HEADS = ("Table", "Line", "Label", "Part", "Measured in", "Cells summed", "Laplace quantile")
 
 
 def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> None:
-    """One row for each line (and each part of an average), one column for each level."""
+    """Write “Tables”: one row per line, or two for the parts of an average, and one column per level."""
     sheet = book.add_worksheet("Tables")
-    sheet.write_string(0, 0, "90 % margin of error of every line", styles.title)
+    sheet.write_string(0, 0, "90 % margin of error of every table line", styles.title)
     sheet.set_column(2, 2, 58)
     sheet.set_column(3, 4, 13)
     sheet.set_row(2, HEAD_HEIGHT)
     sheet.set_column(6, 6, 10, None, {"hidden": True})
     catalog = figures.config.catalog
-    for i, head in enumerate((*HEADS, *(f"{level.key}  {level.label}" for level in catalog.levels))):
+    for i, head in enumerate((*HEADS, *(level.label for level in catalog.levels))):
         sheet.write_string(2, i, head, styles.head)
     sheet.set_column(len(HEADS), len(HEADS) + len(catalog.levels), 13)
     sheet.freeze_panes(3, 3)
     row = 3
     for table in catalog.tables:
-        for m in lines.made(figures.config, table):
+        for m in line_sums.line_sums(figures.config, table):
             parts = [("count" if m.per is None else "numerator", m.count)]
             parts += [] if m.per is None else [("denominator", m.per)]
             for part, sum_ in parts:
                 label = "    " * m.line.indent + m.line.label
-                for i, word in enumerate((table.name, str(m.line.number), label, part, sum_.tabulation)):
-                    sheet.write_string(row, i, word, styles.text)
+                for i, value in enumerate((table.name, str(m.line.number), label, part, sum_.tabulation)):
+                    sheet.write_string(row, i, value, styles.text)
                 sheet.write_number(row, 5, sum_.cells, styles.whole)
                 sheet.write_number(row, 6, laplace_quantile(sum_.cells), styles.number)
                 for i, level in enumerate(catalog.levels):
@@ -49,14 +49,14 @@ def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> 
                         continue
                     sigma, on = levels.cell(key, "sigma"), levels.cell(key, "stated")
                     formula = f'=IF({on}>0,IF(definition="zcdp",{text(Z)}*SQRT($F{row + 1}),$G{row + 1})*{sigma},"")'
-                    value = figures.moe(sum_, level.key) if key in figures.rows else ""
-                    sheet.write_formula(row, len(HEADS) + i, formula, styles.number, value)
+                    moe = figures.moe(sum_, level.key) if key in figures.rows else ""
+                    sheet.write_formula(row, len(HEADS) + i, formula, styles.number, moe)
                 row += 1
     sheet.protect()
 
 
 def group(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> None:
-    """Averages: the size of a group is typed in, and the delta method says what the noise makes of it."""
+    """Write “Group”: the user enters the size of a group, and the delta method gives the MOE of its averages."""
     averages = [table for table in figures.config.catalog.tables if table.average is not None]
     if not averages:
         return
@@ -73,17 +73,17 @@ def group(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> N
             1,
             row,
             1,
-            {"validate": "decimal", "criteria": ">", "value": 0, "error_title": "Not possible"},
+            {"validate": "decimal", "criteria": ">", "value": 0, "error_title": "Invalid input"},
         )
     sheet.set_row(6, HEAD_HEIGHT)
     sheet.write_string(4, 0, "Average", styles.text)
     sheet.write_formula(4, 1, "=$B$3/$B$4", styles.number, inputs[0][1] / inputs[1][1])
-    sheet.write_string(6, 0, "MOE of the average (total line), delta method", styles.head)
+    sheet.write_string(6, 0, "MOE of the average (total line), by the delta method", styles.head)
     for i, level in enumerate(figures.config.catalog.levels, start=1):
-        sheet.write_string(6, i, f"{level.key}  {level.label}", styles.head)
+        sheet.write_string(6, i, level.label, styles.head)
     for row, table in enumerate(averages, start=7):
         sheet.write_string(row, 0, f"{table.name}  {table.title}", styles.text)
-        total = lines.made(figures.config, table)[0]
+        total = line_sums.line_sums(figures.config, table)[0]
         assert total.per is not None
         for i, level in enumerate(figures.config.catalog.levels, start=1):
             keys = [(part.tabulation, level.key) for part in (total.count, total.per)]

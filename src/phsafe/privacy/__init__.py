@@ -1,1 +1,1 @@
-"""Sensitivity, noise, accounting and the ledger. Nothing here can read data or files other than the ledger."""
+"""Noise, privacy accounting and the ledger. The only file this package touches is the ledger; it reads no data."""

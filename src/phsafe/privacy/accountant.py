@@ -1,7 +1,7 @@
-"""What happened, as frozen events, and what it adds up to: exact totals, and ε for a given δ.
+"""Privacy accounting: the noisy measurements of a run as events, their total loss, and its conversion to ε at δ.
 
-Levels and tabulations compose by addition (claim C8). Totals are exact fractions; whatever is rounded for
-people is rounded up.
+Losses add up over levels and tabulations (claim C8). Totals are exact fractions; figures rounded for display are
+rounded up.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from phsafe.config import Config, Measurement
+from phsafe.configs.config import Config, Measurement
 from phsafe.errors import PHSafeError
-from phsafe.privacy import sensitivity
 from phsafe.privacy.mechanism import Noise, expected_noise
+from phsafe.privacy_math import sensitivity
 
 if TYPE_CHECKING:
-    from phsafe.grid import NoiseOf
-    from phsafe.privacy.sensitivity import Definition, Mode
+    from phsafe.configs.grid import NoiseOf
+    from phsafe.privacy_math.sensitivity import Definition, Mode
 
 DEFAULT_DELTA = Decimal("1e-10")
-#: Digits of the final evaluation of ε; far more than the float it is rounded up to.
+#: Precision of the final evaluation of ε, far higher than that of the float it is rounded up to.
 _DIGITS = 60
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A privacy loss, ρ or ε: `unbounded` for one record more or less, `bounded` for a replaced one."""
+    """A privacy loss (ρ or ε), `unbounded` for one record added or removed and `bounded` for one record replaced."""
 
     definition: Definition
     unbounded: Fraction
@@ -37,21 +37,21 @@ class Loss:
 
     def __add__(self, other: Loss) -> Loss:
         if self.definition != other.definition:
-            raise ValueError(f"expected losses of one definition, got {self.definition} and {other.definition}")
+            raise ValueError(f"expected losses of one privacy definition, got {self.definition} and {other.definition}")
         return Loss(self.definition, self.unbounded + other.unbounded, self.bounded + other.bounded)
 
     def epsilon(self, delta: Decimal = DEFAULT_DELTA) -> float:
-        """The ε of (ε, δ)-DP for unbounded neighbours; for pure DP it is ε itself."""
-        return epsilon(self.unbounded, delta) if self.definition == "zcdp" else round_up(self.unbounded)
+        """The ε of (ε, δ)-DP for unbounded neighbours; under pure DP the loss itself."""
+        return epsilon(self.unbounded, delta) if self.definition == "zcdp" else float_above(self.unbounded)
 
     def epsilon_bounded(self, delta: Decimal = DEFAULT_DELTA) -> float:
-        """The same for bounded neighbours."""
-        return epsilon(self.bounded, delta) if self.definition == "zcdp" else round_up(self.bounded)
+        """The ε of (ε, δ)-DP for bounded neighbours; under pure DP the loss itself."""
+        return epsilon(self.bounded, delta) if self.definition == "zcdp" else float_above(self.bounded)
 
 
 @dataclass(frozen=True)
 class Event:
-    """One noisy measurement: what was counted, under which Δ, with which noise, at which loss."""
+    """One noisy measurement: the tabulation and level, the sensitivity Δ, the noise, the stated budget and the loss."""
 
     tabulation: str
     level: str
@@ -63,9 +63,9 @@ class Event:
     loss: Loss
 
     def tight_loss(self) -> Loss:
-        """The loss of this very noise under the smallest Δ that holds for any cell map (claims C4 and C5).
+        """The loss of the same noise under the smallest Δ that holds for every cell map (claims C4 and C5).
 
-        Uses σ² = k/ρ, which the noise as used never falls below, so the loss is exact and on the safe side.
+        Computed from σ² = k/ρ. The variance actually used is never smaller, so the loss is never understated.
         """
         used, tight = (sensitivity.of(self.tau, mode) for mode in (self.mode, "tight"))
         if self.loss.definition == "puredp":
@@ -78,23 +78,23 @@ class Event:
 
 @dataclass(frozen=True)
 class Account:
-    """A run's events and their totals."""
+    """The events of a run and their total loss."""
 
     definition: Definition
     events: tuple[Event, ...]
 
     @property
     def total(self) -> Loss:
-        """The loss of the run."""
+        """The total loss of the run."""
         return _sum(self.definition, (event.loss for event in self.events))
 
     @property
     def tight_total(self) -> Loss:
-        """The loss of the same noise, accounted tightly."""
+        """The total loss of the same noise, accounted tightly (see `Event.tight_loss`)."""
         return _sum(self.definition, (event.tight_loss() for event in self.events))
 
     def totals(self, by: Literal["tabulation", "level"], *, tight: bool = False) -> dict[str, Loss]:
-        """The loss of each tabulation, or of each level, in the order of the events; as stated or accounted tightly."""
+        """The loss by tabulation or by level, in the order of the events, as stated or accounted tightly."""
         totals: dict[str, Loss] = {}
         for event in self.events:
             name, loss = getattr(event, by), event.tight_loss() if tight else event.loss
@@ -103,17 +103,17 @@ class Account:
 
 
 def noise_by_level(account: Account) -> NoiseOf:
-    """The noise of each measurement of an account, as a release prints it."""
+    """The noise distribution and variance of each measurement of an account, as a release prints them."""
     return {(e.tabulation, e.level): (e.noise.distribution, e.noise.variance) for e in account.events}
 
 
-def account_of(config: Config, made: Iterable[tuple[Measurement, Noise]]) -> Account:
-    """The account of measurements that were made: those of a session (`Session.made`)."""
-    return Account(config.privacy, tuple(event_of(config, measurement, noise) for measurement, noise in made))
+def account_of(config: Config, completed: Iterable[tuple[Measurement, Noise]]) -> Account:
+    """The account of completed measurements (`Session.completed`)."""
+    return Account(config.privacy, tuple(event_of(config, measurement, noise) for measurement, noise in completed))
 
 
 def event_of(config: Config, measurement: Measurement, noise: Noise) -> Event:
-    """The event of a measurement that was made with the given noise (claims C6, C9 and C10)."""
+    """The event of a measurement with the given noise (claims C6, C9 and C10)."""
     tau = config.tau.get(measurement.tabulation.name)
     delta = sensitivity.of(tau, config.sensitivity)
     stated = Fraction(measurement.budget)
@@ -122,7 +122,7 @@ def event_of(config: Config, measurement: Measurement, noise: Noise) -> Event:
         level=measurement.level.key,
         tau=tau,
         mode=config.sensitivity,
-        sensitivity=delta.shown(config.privacy),
+        sensitivity=delta.displayed(config.privacy),
         noise=noise,
         stated=stated,
         loss=Loss(config.privacy, *delta.loss(config.privacy, stated)),
@@ -130,7 +130,7 @@ def event_of(config: Config, measurement: Measurement, noise: Noise) -> Event:
 
 
 def plan(config: Config) -> Account:
-    """What a release of the config will do: its account before anything happens, without data or OpenDP.
+    """The account of a release of the config before it is run, computed without data and without OpenDP.
 
     >>> loss = plan(Config.load("examples/us.json")).total
     >>> float(loss.unbounded), float(loss.bounded)
@@ -140,11 +140,11 @@ def plan(config: Config) -> Account:
 
 
 def epsilon(rho: Fraction, delta: Decimal = DEFAULT_DELTA) -> float:
-    """The smallest ε we can prove with (ε, δ)-DP from ρ-zCDP, rounded up.
+    """Convert ρ-zCDP to (ε, δ)-DP: the smallest ε that can be proven for δ, rounded up.
 
     ε = min over α > 1 of αρ + (log(1/δ) + (α − 1) log(1 − 1/α) − log α) / (α − 1): Canonne, Kamath and Steinke,
-    "The Discrete Gaussian for Differential Privacy", proposition 12. Every α gives a valid ε, so the search
-    may be in floats; only its last value is trusted, and that is computed with many digits.
+    "The Discrete Gaussian for Differential Privacy", proposition 12. Every α gives a valid ε, so the search for the
+    best one may use floats; only the final evaluation has to be right, and it uses high precision.
 
     >>> round(epsilon(Fraction("2.514562"), Decimal("1e-10")), 3)
     16.98
@@ -169,21 +169,21 @@ def epsilon(rho: Fraction, delta: Decimal = DEFAULT_DELTA) -> float:
 
 
 def _epsilon_at(order: float, rho: Fraction, delta: Decimal) -> float:
-    """ε at one α with many digits, rounded up to a float; never below 0."""
+    """The ε for one order α, computed with high precision and rounded up to a float; never below 0."""
     with localcontext() as context:
         context.prec, context.rounding = _DIGITS, ROUND_CEILING
         alpha = Decimal(order)
         slack = -delta.ln() + (alpha - 1) * (1 - 1 / alpha).ln() - alpha.ln()
         value = alpha * Decimal(rho.numerator) / Decimal(rho.denominator) + slack / (alpha - 1)
-        # The last digits of a chain of roundings may be low by a few units: far below a float's last place.
+        # Several roundings can leave the last digits slightly too low: add more than that, far below float precision.
         value += abs(value) * Decimal(10) ** (10 - _DIGITS)
-    return max(0.0, round_up(Fraction(value)))
+    return max(0.0, float_above(Fraction(value)))
 
 
-def round_up(value: Fraction) -> float:
-    """The smallest float that is not below the value.
+def float_above(value: Fraction) -> float:
+    """Round a fraction up to a float.
 
-    >>> Fraction(round_up(Fraction(1, 10))) >= Fraction(1, 10)
+    >>> Fraction(float_above(Fraction(1, 10))) >= Fraction(1, 10)
     True
     """
     nearest = float(value)

@@ -1,14 +1,14 @@
-"""The ledger: what a population's data has cost so far, and never more than its cap (claim C12).
+"""The privacy ledger of a population: the losses of all its releases, which never exceed the cap (claim C12).
 
-A ledger stands for a population, not for a file: a corrected or copied input gets no fresh budget. It is
-append-only and never refunds. Entry 0 states the cap and the privacy definition; each entry carries the
-SHA-256 of itself and the one before, and a keyed head says how many there are, so a changed, missing, moved or
-cut-off entry is found. A whole ledger put back from an older copy is found only against a head noted elsewhere.
+A ledger belongs to a population, not to a file: corrected or copied input gets no new budget. It is append-only, and
+nothing is refunded. Entry 0 records the cap and the privacy definition. Each entry contains a SHA-256 hash of itself
+and its predecessor, and a keyed head records the number of entries, so a changed, missing, moved or cut-off entry is
+detected. Restoring an older copy of the whole ledger is detected only by comparison with a head noted elsewhere.
 
-What is charged is the unbounded loss of the release's mode (ρ for zCDP, ε for pure DP), which adds up across
-releases and modes because each is an upper bound for the same neighbours. The bounded loss is recorded beside
-it; it needs no cap of its own, being at most four times (zCDP) or twice (pure DP) the unbounded loss.
-Amounts are exact decimals or fractions as text.
+A release is charged its unbounded loss (ρ for zCDP, ε for pure DP). Charges add up across releases and sensitivity
+modes, because each is an upper bound for the same neighbours. The bounded loss is recorded too, but needs no cap of
+its own: it is at most four times (zCDP) or twice (pure DP) the unbounded loss. Amounts are stored as exact decimals
+or fractions.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phsafe.exact import Exact, text
+from phsafe.model.exact_numbers import Exact, text
 from phsafe.privacy import ledger_chain, ledger_file
 from phsafe.privacy.accountant import Loss
-from phsafe.privacy.ledger_chain import Row
+from phsafe.privacy.ledger_chain import ChainRow
 from phsafe.privacy.ledger_entries import FORMAT, UNITS, Entry, Statement, entry, statement
 from phsafe.privacy.ledger_file import LedgerError, connection, load_key, transaction
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from phsafe.privacy.sensitivity import Definition
+    from phsafe.privacy_math.sensitivity import Definition
 
 __all__ = ["NAMES", "UNITS", "Entry", "Ledger", "LedgerError", "Statement"]
 
@@ -44,23 +44,32 @@ NAMES: Mapping[Definition, str] = {"zcdp": "zCDP", "puredp": "pure DP"}
 
 
 class Ledger:
-    """A ledger file that exists. Every call reads or writes the file; nothing is kept in memory."""
+    """An existing ledger file. Every call reads or writes the file; nothing is cached."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     @classmethod
     def create(cls, path: str | Path, cap: Exact, definition: Definition = "zcdp") -> Ledger:
-        """Make a new ledger, whole or not at all; refused where there is one."""
+        """Create a ledger atomically.
+
+        Args:
+            path: The ledger file; its key is written next to it, to the same name with ``.key`` appended.
+            cap: The largest total unbounded loss that may be charged.
+            definition: The privacy definition of all releases charged to the ledger.
+
+        Raises:
+            LedgerError: The file exists, the cap is not positive, or the file can't be written.
+        """
         path = Path(path)
         if definition not in UNITS:
-            raise LedgerError(f"expected one of {', '.join(UNITS)} as privacy definition, got {definition!r}")
+            raise LedgerError(f"expected a privacy definition among {', '.join(UNITS)}, got {definition!r}")
         if not Fraction(cap) > 0:
             raise LedgerError(f"{path}: expected a cap above 0, got {text(cap)}")
         if os.path.lexists(path):
-            raise LedgerError(f"{path}: there is a file of this name already; a ledger is never replaced")
+            raise LedgerError(f"{path}: the file already exists; a ledger is never replaced")
         if not path.parent.is_dir():
-            raise LedgerError(f"{path}: there is no folder {path.parent}")
+            raise LedgerError(f"{path}: there is no folder {path.parent}; make it first")
         first = {
             "format": FORMAT,
             "ledger": str(uuid.uuid4()),
@@ -71,39 +80,40 @@ class Ledger:
         }
 
         def fill(file: Path) -> None:
-            key = ledger_file.load_or_make_key(path)
+            key = ledger_file.load_or_create_key(path)
             with connection(file, new=True) as database, transaction(database, "IMMEDIATE"):
                 ledger_chain.start(database, key, first)
 
-        ledger_file.publish(path, fill)
+        ledger_file.create_atomically(path, fill)
         return cls(path)
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
-        """A ledger that is there and can be read."""
+        """Open an existing ledger, checking that it can be read."""
         ledger = cls(path)
         ledger.read()
         return ledger
 
     @classmethod
     def open_or_create(cls, path: str | Path, cap: Exact, definition: Definition = "zcdp") -> tuple[Ledger, bool]:
-        """The ledger at a path and whether it was made now; processes that start together get the same one.
+        """Return the ledger at a path and whether this call created it. Concurrent callers get the same ledger.
 
-        A key without its ledger is refused: a ledger that was lost must come back, not begin again at 0.
+        If only its key exists, the ledger was lost; that is refused, so that a lost ledger is restored rather than
+        restarted at 0.
         """
         path = Path(path)
         if not os.path.lexists(path):
-            if ledger_file.was_lost(path):
+            if ledger_file.is_lost(path):
                 raise LedgerError(
-                    f"{path}: the ledger is missing, but its key is here, so it was moved or deleted; put it back "
-                    "(phsafe ledger init begins a new one, with a budget of its own)"
+                    f"{path}: the ledger is missing but its key exists, so the ledger was moved or deleted; restore it "
+                    "(phsafe ledger init starts a new one, with a new budget)"
                 )
             try:
                 return cls.create(path, cap, definition), True
             except LedgerError:
                 if not os.path.lexists(path):
                     raise
-        ledger_file.sweep(path)
+        ledger_file.remove_unfinished(path)
         return cls.open(path), False
 
     def charge(
@@ -114,11 +124,20 @@ class Ledger:
         fingerprint: str | None = None,
         locked: Callable[[], object] = lambda: None,
     ) -> Entry:
-        """Charge a release's whole loss, or refuse it with a `LedgerError` that says what is left.
+        """Charge the whole loss of a release.
 
-        One IMMEDIATE transaction: parallel releases queue up, so they can't pass the cap together. When this
-        returns, the charge is on disk, and nothing takes it back. `locked` is called when the waiting is over and
-        nothing is written yet.
+        The charge is one IMMEDIATE transaction: parallel releases queue up, so together they can't exceed the cap.
+        When this returns, the charge is on disk and permanent.
+
+        Args:
+            loss: The loss of the release; `loss.unbounded` counts towards the cap.
+            release_id: The identifier of the release, which can be charged only once.
+            details: How the release was produced, recorded with the charge.
+            fingerprint: A keyed fingerprint of the input, from `fingerprint`.
+            locked: Called once the ledger is locked and before anything is written.
+
+        Raises:
+            LedgerError: The charge would exceed the cap (the message says what is left), or the ledger can't be used.
         """
         if loss.unbounded < 0 or loss.bounded < 0:
             raise LedgerError("a charge can't be negative: the ledger never refunds")
@@ -138,33 +157,33 @@ class Ledger:
         return entry(loss.definition, row)
 
     def check(self, loss: Loss) -> None:
-        """Refuse now what a charge would refuse, without charging: to stop early, before the work."""
+        """Raise what `charge` would raise, without charging: a release that can't be charged stops before it starts."""
         with self._writing() as (database, key):
             self._ready(database, key, loss, None)
 
     def read(self) -> Statement:
-        """Everything in the ledger, at one moment."""
+        """Read the whole ledger in one transaction."""
         with connection(self.path) as database, transaction(database, "DEFERRED"):
             return statement(ledger_chain.rows(database))
 
     @property
     def definition(self) -> Definition:
-        """The one privacy definition of this ledger."""
+        """The privacy definition of all charges."""
         return self.read().definition
 
     @property
     def cap(self) -> Fraction:
-        """What may be spent in all."""
+        """The largest total unbounded loss that may be charged."""
         return self.read().cap
 
     @property
     def spent(self) -> Fraction:
-        """The unbounded loss charged so far."""
+        """The total unbounded loss charged so far."""
         return self.read().spent
 
     @property
     def left(self) -> Fraction:
-        """What the cap still allows."""
+        """The unbounded loss that can still be charged."""
         return self.read().left
 
     def entries(self) -> tuple[Entry, ...]:
@@ -172,16 +191,17 @@ class Ledger:
         return self.read().entries
 
     def fingerprint(self, chunks: Iterable[bytes]) -> str:
-        """A keyed fingerprint of an input: equal for equal bytes, and useless to whoever lacks the key."""
+        """A keyed fingerprint of an input: equal for equal bytes, and meaningless without the key."""
         digest = hmac.new(load_key(self.path), b"fingerprint\n", hashlib.sha256)
         for chunk in chunks:
             digest.update(chunk)
         return digest.hexdigest()
 
     def verify(self, head: str | None = None) -> list[str]:
-        """Every sign of tampering, in words; an empty list if all is well.
+        """List every sign of tampering as a sentence; empty if the ledger is intact.
 
-        `head` is a hash noted after an earlier charge: if it is no longer in the chain, the ledger was replaced.
+        Args:
+            head: A hash noted after an earlier charge. If it is not in the chain, the ledger was replaced.
         """
         try:
             with connection(self.path) as database, transaction(database, "DEFERRED"):
@@ -191,21 +211,21 @@ class Ledger:
         except LedgerError as error:
             return list(error.reasons)
         if stat.S_IMODE(self.path.stat().st_mode) & 0o077:
-            problems.append("the ledger can be read or changed by others than its owner")
+            problems.append("the ledger can be read or changed by users other than its owner; set its mode to 600")
         if head is not None and head not in [row.hash for row in rows]:
-            problems.append("the noted head is not in the chain: this is an older copy or another ledger")
+            problems.append("the head given is not in this ledger: it is an older copy, or another ledger")
         if overspent:
             problems.append("more was charged than the cap allows")
         return problems
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, bytes]]:
-        """The only writer of the ledger, until the transaction ends."""
+        """Lock the ledger for writing until the transaction ends."""
         with connection(self.path) as database, transaction(database, "IMMEDIATE"):
             yield database, load_key(self.path)
 
-    def _ready(self, database: sqlite3.Connection, key: bytes, loss: Loss, release_id: str | None) -> list[Row]:
-        """The rows of an untouched ledger that can take the charge; else a `LedgerError`."""
+    def _ready(self, database: sqlite3.Connection, key: bytes, loss: Loss, release_id: str | None) -> list[ChainRow]:
+        """Return the rows if the ledger is intact and has enough left for the charge; else raise a `LedgerError`."""
         problems = ledger_chain.problems(database, key)
         if problems:
             raise LedgerError(f"{self.path}: nothing was charged, the ledger was tampered with: {problems[0]}")
@@ -215,13 +235,16 @@ class Ledger:
         left = f"{text(now.left)} of {text(now.cap)} {unit} is left in the ledger {self.path}"
         if loss.definition != now.definition:
             raise LedgerError(
-                f"nothing was charged: {left}, which counts {NAMES[now.definition]}; "
+                f"nothing was charged: {left}, which is for {NAMES[now.definition]}; "
                 f"a {NAMES[loss.definition]} release needs a ledger of its own"
             )
         if loss.unbounded > now.left:
-            raise LedgerError(f"nothing was charged: this release needs {text(loss.unbounded)} {unit}, but {left}")
+            raise LedgerError(
+                f"nothing was charged: this release needs {text(loss.unbounded)} {unit}, but {left}; "
+                "the cap can't be raised, so the budgets must fit into what is left"
+            )
         if release_id in {entry.release_id for entry in now.entries}:
-            raise LedgerError(f"nothing was charged: the release {release_id} was charged before, and {left}")
+            raise LedgerError(f"nothing was charged: the release {release_id} has already been charged, and {left}")
         return rows
 
 
@@ -230,7 +253,7 @@ def _now() -> str:
 
 
 def program_version() -> str:
-    """The version of PHSafe that writes an entry."""
+    """The installed version of PHSafe, recorded in each entry."""
     try:
         return version("phsafe")
     except PackageNotFoundError:

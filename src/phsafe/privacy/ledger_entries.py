@@ -1,4 +1,4 @@
-"""What a ledger's rows say: the cap, and the charges. A row that says it in another form is damage, not an amount."""
+"""Parsing the rows of a ledger: the cap, and the charges. A row of any other form means that the ledger is damaged."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from phsafe.privacy.accountant import Loss
-from phsafe.privacy.ledger_chain import Row
+from phsafe.privacy.ledger_chain import ChainRow
 from phsafe.privacy.ledger_file import DamageError
 
 if TYPE_CHECKING:
-    from phsafe.privacy.sensitivity import Definition
+    from phsafe.privacy_math.sensitivity import Definition
 
 FORMAT = 1
 UNITS: Mapping[Definition, str] = {"zcdp": "ρ", "puredp": "ε"}
-#: Plain digits only: Python would take "1e999999999" for an amount, and all memory for computing it.
+#: Plain digits only: Python would accept "1e999999999" as an amount, and run out of memory computing it.
 _AMOUNT = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400})?|[0-9]{1,400}/[1-9][0-9]{0,400}")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge. `details` says how the release was made: sensitivity mode, settings, and so on."""
+    """One charge. `details` records how the release was produced: sensitivity mode, settings and so on."""
 
     number: int
     time: str
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Statement:
-    """All that a ledger holds, read at one moment."""
+    """The contents of a ledger, read in one transaction."""
 
     definition: Definition
     cap: Fraction
@@ -57,32 +57,32 @@ class Statement:
 
     @property
     def left(self) -> Fraction:
-        """What the cap still allows."""
+        """The unbounded loss that can still be charged."""
         return self.cap - self.spent
 
 
-def statement(rows: list[Row]) -> Statement:
-    """All rows, read; a `DamageError` if one can't be."""
+def statement(rows: list[ChainRow]) -> Statement:
+    """Parse all rows, or raise a `DamageError`."""
     try:
         first = json.loads(rows[0].body)
         if first["format"] != FORMAT or first["definition"] not in UNITS:
-            raise DamageError(f"expected format {FORMAT}; another version of PHSafe may know it")
+            raise DamageError(f"expected format {FORMAT}, got another; a newer version of PHSafe may support it")
         entries = tuple(entry(first["definition"], row) for row in rows[1:])
         return Statement(first["definition"], _amount(first["cap"]), entries, rows[-1].hash)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamageError("an entry can't be read") from None
 
 
-def entry(definition: Definition, row: Row) -> Entry:
-    """One charge."""
+def entry(definition: Definition, row: ChainRow) -> Entry:
+    """Parse one charge."""
     fields = json.loads(row.body)
     loss = Loss(definition, _amount(fields["unbounded"]), _amount(fields["bounded"]))
     fingerprint = fields["fingerprint"]
     if not isinstance(fields["details"], dict):
         raise TypeError
     return Entry(
-        row.number, _line(fields["time"]), _line(fields["release_id"]), loss, fields["details"],
-        None if fingerprint is None else _line(fingerprint), _line(fields["version"]), row.hash,
+        row.number, _printable(fields["time"]), _printable(fields["release_id"]), loss, fields["details"],
+        None if fingerprint is None else _printable(fingerprint), _printable(fields["version"]), row.hash,
     )  # fmt: skip
 
 
@@ -92,8 +92,8 @@ def _amount(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _line(text: str) -> str:
-    """One line that a terminal shows and doesn't obey."""
+def _printable(text: str) -> str:
+    """Accept only printable text: no line breaks, no terminal control sequences."""
     if not text.isprintable():
         raise ValueError
     return text

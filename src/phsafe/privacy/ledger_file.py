@@ -1,8 +1,7 @@
-"""The files of a ledger: made whole or not at all, owner-only, and opened with every failure put in words."""
+"""The files of a ledger: atomic, readable by their owner only, and opened with a clear message for every failure."""
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -15,33 +14,42 @@ from pathlib import Path
 from urllib.parse import quote
 
 from phsafe.errors import PHSafeError
+from phsafe.system.atomic_writes import flush
 
-#: How long a command waits for another that holds the ledger.
+#: How long to wait for another process that has locked the ledger.
 BUSY_SECONDS = 30.0
-_STEP_MS = 200
-#: "PHSL": tells a ledger from any other SQLite file.
+_RETRY_MS = 200
+#: "PHSL", which distinguishes a ledger from any other SQLite file.
 APPLICATION_ID = 0x5048534C
 KEY_BYTES = 32
 _OWNER_ONLY = 0o600
 
 
 class LedgerError(PHSafeError):
-    """A ledger that can't be used, or that refuses a charge."""
+    """The ledger can't be used, or it refuses a charge."""
 
 
 class DamageError(Exception):
-    """Contents that a ledger can't have; `connection` names the file and makes it a `LedgerError`."""
+    """The ledger has invalid contents. `connection` turns this into a `LedgerError` that names the file."""
 
 
 def key_path(path: Path) -> Path:
-    """Where a ledger's key lies: beside it."""
+    """The path of a ledger's key, next to the ledger."""
     return path.with_name(f"{path.name}.key")
 
 
-def publish(path: Path, fill: Callable[[Path], None]) -> None:
-    """Make a file under a temporary name with mode 0600, fill it, and give it its name if that is free.
+def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
+    """Create a file with mode 0600 under a temporary name, fill it, then link it to its final name.
 
-    A link either takes the name or fails, so of two processes one wins, and nobody sees half a file.
+    Linking fails if the name is taken, so of two concurrent processes exactly one succeeds, and no process ever sees an
+    incomplete file.
+
+    Args:
+        path: The final name.
+        fill: Called with the temporary name; writes the contents.
+
+    Raises:
+        LedgerError: The name is taken, or the file can't be written.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
@@ -52,91 +60,96 @@ def publish(path: Path, fill: Callable[[Path], None]) -> None:
             os.close(descriptor)
         fill(temporary)
         os.link(temporary, path)
-        _sync_folder(path.parent)
+        flush(path.parent)
     except (OSError, LedgerError) as error:
-        # While the name is free, what was begun stays: the key beside it is then not a lost ledger's.
+        # Leave the temporary file while the name is free: it shows `is_lost` that the ledger was never completed.
         if os.path.lexists(path):
-            sweep(path)
-            raise LedgerError(f"{path}: there is a file of this name already; a ledger is never replaced") from None
+            remove_unfinished(path)
+            raise LedgerError(f"{path}: the file already exists; a ledger is never replaced") from None
         if isinstance(error, LedgerError):
             raise
-        raise LedgerError(f"{path}: can't make the file: {error.strerror}") from None
-    sweep(path)
+        raise LedgerError(f"{path}: can't create the file: {error.strerror}") from None
+    remove_unfinished(path)
 
 
-def sweep(path: Path) -> None:
-    """Remove what others, the dead and the late, have begun for a name that is taken: none of it can get it."""
-    for begun in unfinished(path):
-        begun.unlink(missing_ok=True)
+def remove_unfinished(path: Path) -> None:
+    """Remove temporary files left for a name that is taken: none of them can be completed any more."""
+    for temporary in unfinished(path):
+        temporary.unlink(missing_ok=True)
 
 
 def unfinished(path: Path) -> list[Path]:
-    """What processes have begun for a name, with SQLite's journals."""
+    """The temporary files for a name, left by any process, with SQLite's journals."""
     name = re.compile(rf"{re.escape(f'.{path.name}.')}[0-9a-f]{{16}}\.new(-journal)?")
     try:
-        return [begun for begun in path.parent.iterdir() if name.fullmatch(begun.name)]
+        return [temporary for temporary in path.parent.iterdir() if name.fullmatch(temporary.name)]
     except OSError:  # a folder that can't be listed
         return []
 
 
-def was_lost(path: Path) -> bool:
-    """Whether a ledger that is not there has been there: it left its key, and nobody is making it now."""
-    # In this order: a process that makes it now first begins it, then makes the key, then gives it its name.
+def is_lost(path: Path) -> bool:
+    """Whether a ledger existed once but is gone: its key exists, and no process is creating the ledger now."""
+    # The order of the checks matters: a creating process makes the temporary file, then the key, then the final name.
     return os.path.lexists(key_path(path)) and not unfinished(path) and not os.path.lexists(path)
 
 
 def load_key(path: Path) -> bytes:
-    """The key beside a ledger: a plain file that nobody but its owner can read."""
-    place = key_path(path)
+    """Load the key of a ledger from a regular file that only its owner can read."""
+    file = key_path(path)
     try:
-        status = place.lstat()
+        status = file.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise LedgerError(f"{place}: expected a plain file with the ledger's key, got something else")
-        _only_name(place, status)
+            raise LedgerError(f"{file}: expected a regular file with the ledger's key, got something else")
+        _drop_temporary_name(file, status)
         if status.st_mode & 0o077:
-            raise LedgerError(f"{place}: the key can be read or changed by others; chmod 600 it")
-        key = bytes.fromhex(place.read_text(encoding="ascii"))
+            raise LedgerError(f"{file}: other users can read or change the key; run chmod 600 on it")
+        key = bytes.fromhex(file.read_text(encoding="ascii"))
     except FileNotFoundError:
-        raise LedgerError(f"{place}: the ledger's key is missing; put it back beside the ledger") from None
+        raise LedgerError(f"{file}: the ledger's key is missing; restore it next to the ledger") from None
     except OSError as error:
-        raise LedgerError(f"{place}: can't read the ledger's key: {error.strerror}") from None
+        raise LedgerError(f"{file}: can't read the ledger's key: {error.strerror}") from None
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise LedgerError(f"{place}: expected a ledger's key, got something else")
+        raise LedgerError(f"{file}: expected a ledger's key, got something else")
     return key
 
 
-def load_or_make_key(path: Path) -> bytes:
-    """The key beside a ledger, made if there is none: any random key is as good as another."""
-    place = key_path(path)
-    if not os.path.lexists(place):
+def load_or_create_key(path: Path) -> bytes:
+    """Load the key of a ledger, creating a random one if there is none."""
+    file = key_path(path)
+    if not os.path.lexists(file):
         try:
-            publish(place, lambda file: _write(file, secrets.token_hex(KEY_BYTES)))
+            create_atomically(file, lambda temporary: _write(temporary, secrets.token_hex(KEY_BYTES)))
         except LedgerError:
-            if not os.path.lexists(place):
+            if not os.path.lexists(file):
                 raise
     return load_key(path)
 
 
 @contextmanager
 def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]:
-    """An open ledger. Whatever goes wrong with the file comes out as one sentence."""
+    """Open a ledger. Every failure is reported as a `LedgerError` of one sentence.
+
+    Args:
+        path: The ledger file.
+        new: Whether the file is still empty, so that nothing about it is checked yet.
+    """
     if not new:
-        _refuse_odd_file(path)
+        _require_regular_file(path)
     mode = "rw" if os.access(path, os.W_OK) else "ro"
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
-            # EXTRA is FULL plus a sync of the folder: a charge that was confirmed survives a power cut.
-            _patiently(database, "PRAGMA synchronous = EXTRA")
+            # EXTRA is FULL plus a sync of the folder, so a confirmed charge survives a power failure.
+            _execute_with_retries(database, "PRAGMA synchronous = EXTRA")
             database.execute("PRAGMA trusted_schema = OFF")
-            if not new and _patiently(database, "PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            if not new and _execute_with_retries(database, "PRAGMA application_id").fetchone() != (APPLICATION_ID,):
                 raise LedgerError(f"{path}: expected a PHSafe ledger, got another file")
             yield database
     except sqlite3.Error as error:
-        raise LedgerError(f"{path}: {_words(error)}") from None
-    except UnicodeDecodeError:  # of SQLite's own message, which quotes the file
+        raise LedgerError(f"{path}: {_explain(error)}") from None
+    except UnicodeDecodeError:  # in SQLite's own message, which quotes the file
         raise LedgerError(f"{path}: the ledger is damaged") from None
     except DamageError as error:
         raise LedgerError(f"{path}: the ledger is damaged: {error}") from None
@@ -144,8 +157,13 @@ def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]
 
 @contextmanager
 def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
-    """One transaction, committed at the end and rolled back on any error. IMMEDIATE lets in one writer at a time."""
-    _patiently(database, f"BEGIN {kind}")
+    """Run one transaction: committed at the end, rolled back on any error.
+
+    Args:
+        database: An open ledger.
+        kind: SQLite's transaction type: DEFERRED to read, IMMEDIATE to be the only writer.
+    """
+    _execute_with_retries(database, f"BEGIN {kind}")
     try:
         yield
         database.execute("COMMIT")
@@ -155,10 +173,10 @@ def transaction(database: sqlite3.Connection, kind: str) -> Iterator[None]:
         raise
 
 
-def _patiently(database: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
-    """Wait for another process in short steps: SQLite's own waiting can't be stopped with Ctrl-C."""
+def _execute_with_retries(database: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
+    """Execute a statement, retrying while the ledger is locked: SQLite's own wait can't be interrupted with Ctrl-C."""
     deadline = time.monotonic() + BUSY_SECONDS
-    database.execute(f"PRAGMA busy_timeout = {_STEP_MS}")
+    database.execute(f"PRAGMA busy_timeout = {_RETRY_MS}")
     try:
         while True:
             try:
@@ -170,46 +188,49 @@ def _patiently(database: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
         database.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
 
 
-def _refuse_odd_file(path: Path) -> None:
-    """A link could be turned to another ledger, with a fresh budget, between two releases.
+def _require_regular_file(path: Path) -> None:
+    """Refuse anything but a regular file with a single name.
 
-    Under two names a ledger has two journals, and SQLite can lose what one of them holds.
+    A symbolic link could be redirected between two releases to another ledger with a new budget. Under two names a
+    ledger has two journals, and SQLite can lose the transactions in one of them.
     """
     try:
         status = path.lstat()
-        status = _only_name(path, status)
+        status = _drop_temporary_name(path, status)
     except FileNotFoundError:
-        raise LedgerError(f"{path}: there is no ledger here; phsafe ledger init makes one") from None
+        raise LedgerError(
+            f"{path}: there is no ledger at this path; correct the path, or create a ledger with phsafe ledger init"
+        ) from None
     except OSError as error:
         raise LedgerError(f"{path}: can't open the ledger: {error.strerror}") from None
     if stat.S_ISLNK(status.st_mode):
         raise LedgerError(f"{path}: expected the ledger itself, got a symbolic link to it")
     if not stat.S_ISREG(status.st_mode):
-        raise LedgerError(f"{path}: expected a ledger, got something that is not a plain file")
+        raise LedgerError(f"{path}: expected a ledger, got something that is not a regular file")
     if status.st_nlink > 1:
-        raise LedgerError(f"{path}: expected a ledger with one name, got a file with another hard link; remove it")
+        raise LedgerError(f"{path}: expected a ledger with one name, got a second hard link to it; remove that link")
 
 
-def _only_name(path: Path, status: os.stat_result) -> os.stat_result:
-    """Take away the temporary name that a process killed at the end of `publish` left behind."""
+def _drop_temporary_name(path: Path, status: os.stat_result) -> os.stat_result:
+    """Remove the temporary name left by a process that was killed at the end of `create_atomically`."""
     if status.st_nlink == 1:
         return status
-    sweep(path)
+    remove_unfinished(path)
     return path.lstat()
 
 
-def _words(error: sqlite3.Error) -> str:
+def _explain(error: sqlite3.Error) -> str:
     message = str(error)
     known = {
-        "locked": "another process holds the ledger; nothing was charged, try again",
-        "readonly": "the ledger or its folder can't be written; nothing was charged",
+        "locked": "another process has locked the ledger; nothing was charged, try again",
+        "readonly": "the ledger or its folder is not writable; nothing was charged",
         "full": "the disk is full; nothing was charged",
         "not a database": "expected a PHSafe ledger, got another file",
         "malformed": "the ledger is damaged",
         "no such": "the ledger is damaged",
         "decode": "the ledger is damaged",
     }
-    return next((words for part, words in known.items() if part in message), f"can't use the ledger: {message}")
+    return next((text for part, text in known.items() if part in message), f"can't use the ledger: {message}")
 
 
 def _write(file: Path, text: str) -> None:
@@ -217,17 +238,3 @@ def _write(file: Path, text: str) -> None:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (
-            errno.EINVAL,
-            errno.ENOTSUP,
-        ):  # Some file systems can't flush a folder by itself.
-            raise
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,7 @@
-"""The Census Edited File as it is: fixed-width units and persons, and blocks between pipes.
+"""Reader for the Census Edited File: fixed-width units and persons, and pipe-separated blocks.
 
-A small TOML file names the files (`cef_files`). Lines become columns by queries in the part of SQL that all engines
-share; see docs/cef.md.
+A small TOML file names the files (`phsafe.readers.cef_index`). Queries in the SQL subset that all engines share split
+lines into columns; see docs/cef.md.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from phsafe.errors import DataError
-from phsafe.readers.cef_files import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices
-from phsafe.readers.options import EngineTable, Location, TableReader
-from phsafe.readers.tables import Tables
-from phsafe.schema import FAMILY, GEO, HOUSING_UNIT, LAYOUTS, PERSONS, UNITS, Layout
+from phsafe.model.schema import FAMILY, GEO, HOUSING_UNIT, LAYOUTS, PERSONS, UNITS, Layout
+from phsafe.readers.cef_index import BLOCK, BLOCK_KEY, PIPE, STATE, Files, Slices
+from phsafe.readers.input_tables import Tables
+from phsafe.readers.interfaces import EngineTable, Location, TableReader
 
-#: What stands for "not in universe" where the file has blanks.
+#: The code for "not in universe" that replaces a blank.
 BLANKS = {"HHSPAN": "0", "HHRACE": "00"}
 
 
 def is_cef(data: object, reader: str | None) -> TypeGuard[Location]:
-    """Whether a data source is read as a Census Edited File: as the config's reader says, or else by its looks."""
+    """Whether to read a data source as a Census Edited File; if `reader` is None, the file ending decides."""
     if isinstance(data, Mapping):
         return False
     named = str(data).endswith(".toml")
     if reader == "cef" and not named:
         raise DataError(
-            f"{data}: the config's reader is cef, so expected a TOML file that names the files, got another ending"
+            f"{data}: the config's reader is cef, so expected a .toml file that names the data files, got another path"
         )
     if reader == "csv" and named:
         raise DataError(
@@ -39,7 +39,7 @@ def is_cef(data: object, reader: str | None) -> TypeGuard[Location]:
 
 
 def load(files: Files, engine: TableReader) -> Tables:
-    """Open the tables, or raise a `DataError` with every problem of the files' form."""
+    """Open the tables; raise `DataError` with every problem of the files' format."""
     lines = {layout.name: engine.read_lines(files.paths[layout.name]) for layout in LAYOUTS}
     problems = [problem for layout in LAYOUTS for problem in _line_problems(files, layout, lines[layout.name], engine)]
     if problems:
@@ -51,14 +51,14 @@ def load(files: Files, engine: TableReader) -> Tables:
 
 
 def _line_problems(files: Files, layout: Layout, lines: EngineTable, engine: TableReader) -> list[str]:
-    """Whether every line has the form of its file; which one doesn't, and how, is not said."""
+    """Check that every line has the file's format. The message doesn't identify lines, which are records."""
     if layout is GEO:
         fits = f"length(line) - length(replace(line, '{PIPE}', '')) = {len(files.header) - 1}"
         expected = f"as many values between pipes in every line as in the header ({len(files.header)})"
     else:
         width, (start, end) = files.widths[layout.name], files.slices[layout.name][STATE]
         fits = f"length(line) = {width} AND {_is_digits(_slice(start, end))}"
-        expected = f"every line as long as the first ({width}), with a state's two digits at {start}:{end}"
+        expected = f"every line as long as the first ({width}), with a two-digit state code at {start}:{end}"
     sql = f"SELECT CAST(count(*) AS BIGINT) AS bad FROM {{lines}} AS l WHERE NOT coalesce({fits}, FALSE)"  # noqa: S608
     bad = engine.fetch(engine.query(sql, {"lines": lines}, pa.schema([("bad", pa.int64())])))
     if not bad["bad"][0].as_py():
@@ -67,8 +67,8 @@ def _line_problems(files: Files, layout: Layout, lines: EngineTable, engine: Tab
 
 
 def _sliced(engine: TableReader, lines: EngineTable, slices: Slices, layout: Layout) -> EngineTable:
-    """The columns of a layout that are in lines, and the key of the block."""
-    columns = {name: _value(name, _slice(*place), layout) for name, place in slices.items() if name != STATE}
+    """Slice lines into the columns of a layout and the key of the block."""
+    columns = {name: _value(name, _slice(*span), layout) for name, span in slices.items() if name != STATE}
     chosen = ", ".join(f"{value} AS {name}" for name, value in columns.items())
     return engine.query(f"SELECT {chosen} FROM {{lines}} AS l", {"lines": lines}, _schema(columns, layout))  # noqa: S608
 
@@ -78,7 +78,7 @@ def _slice(start: int, end: int) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """A text without blanks around it. DuckDB's plain trim removes other white space as well."""
+    """A text without leading and trailing blanks. DuckDB's plain trim also removes other white space."""
     return f"trim(BOTH ' ' FROM {text})"
 
 
@@ -93,12 +93,12 @@ def _value(name: str, text: str, layout: Layout) -> str:
         text = f"(CASE WHEN {_trimmed(text)} = '' THEN '{BLANKS[name]}' ELSE {text} END)"
     if not layout[name].is_integer:
         return text
-    # Zeros or blanks may come first.
+    # Numbers may be padded with zeros or blanks.
     return f"(CASE WHEN {_is_digits(_trimmed(text))} THEN TRY_CAST({_trimmed(text)} AS INTEGER) END)"
 
 
 def _with_family(engine: TableReader, homes: EngineTable, persons: EngineTable) -> EngineTable:
-    """Units with NPF: the householder and relatives, if there are at least two."""
+    """Add NPF to units: the number of family members, or 0 if there are fewer than two."""
     members = ", ".join(f"'{code}'" for code in FAMILY)
     sql = f"""
         SELECT u.*, CASE WHEN u.RTYPE = {HOUSING_UNIT} AND u.FINAL_POP >= 2 AND f.family >= 2
@@ -111,13 +111,13 @@ def _with_family(engine: TableReader, homes: EngineTable, persons: EngineTable) 
 
 
 def _located(engine: TableReader, homes: EngineTable, lines: EngineTable, header: tuple[str, ...]) -> EngineTable:
-    """Where each unit is: its block's columns of the layout. A unit whose block is unknown has no row.
+    """The geo table: each unit with the geo columns of its block. A unit whose block is unknown has no row.
 
-    The header is a block with a key that no unit has.
+    The header line is harmless: it looks like a block whose key no unit has.
     """
     values = {
-        name: f"split_part(line, '{PIPE}', {place})"
-        for place, name in enumerate(header, start=1)
+        name: f"split_part(line, '{PIPE}', {number})"
+        for number, name in enumerate(header, start=1)
         if name == BLOCK_KEY or (name in GEO and name not in UNITS)
     }
     columns = ["RTYPE", "MAFID", *(name for name in values if name in GEO)]

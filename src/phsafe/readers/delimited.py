@@ -1,4 +1,4 @@
-"""CSV: comma, double quotes, a header with the columns in any order, UTF-8, plain or gzipped."""
+"""CSV reader: comma-separated, double quotes, a header with columns in any order, UTF-8, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import zlib
 from pathlib import Path
 
 from phsafe.errors import DataError
-from phsafe.readers.options import EngineTable, Location, TableReader
+from phsafe.readers.interfaces import EngineTable, Location, TableReader
 
 GZIP = b"\x1f\x8b"
-#: The longest header that is worth reading; a "line" above it is no CSV.
+#: The longest header; a file with a longer first line is not CSV.
 MAX_HEADER = 100_000
 
 
 def read(path: Path, engine: TableReader) -> EngineTable:
-    """The table of a CSV file, every column as text."""
+    """Open a CSV file, every column as text."""
     try:
         with path.open("rb") as file:
             start = file.read(2)
@@ -25,13 +25,13 @@ def read(path: Path, engine: TableReader) -> EngineTable:
         with gzip.open(path) if zipped else path.open("rb") as file:
             line = file.readline(MAX_HEADER)
     except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or "it is damaged"
+        why = getattr(error, "strerror", None) or "it is corrupt"
         raise DataError(f"{path}: can't read the file: {why}") from None
     return engine.read_csv(path, header(path, line), gzip=zipped)
 
 
 def header(path: Location, line: bytes) -> list[str]:
-    """The names in the first line. A damaged header is described, never shown: it may be a record."""
+    """The column names in the first line. A bad header may be a record, so messages never quote it."""
     try:
         text = line.decode("utf-8-sig")
         names = next(csv.reader(io.StringIO(text), strict=True), [])
@@ -39,7 +39,7 @@ def header(path: Location, line: bytes) -> list[str]:
         raise DataError(f"{path}: expected CSV text in UTF-8 with a header line, got other bytes") from None
     if not names or len(line) >= MAX_HEADER:
         raise DataError(f"{path}: expected a header line with column names, got none")
-    # Engines don't tell names apart that differ in case only.
+    # Engines treat names that differ only in case as equal.
     if len({name.lower() for name in names}) != len(names) or "" in names:
         raise DataError(f"{path}: expected every column name once, got repeated or empty ones")
     return names

@@ -1,24 +1,22 @@
-"""Parquet: one file, or a folder of files with the same columns."""
+"""Parquet reader: one file, or a folder of files with the same columns."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from phsafe.errors import DataError
-from phsafe.readers.columns import plain_type
-from phsafe.readers.options import EngineTable, TableReader
+from phsafe.readers.column_check import plain_type
+from phsafe.readers.file_formats import parquet_parts
+from phsafe.readers.interfaces import EngineTable, TableReader
 
 
 def read(path: Path, engine: TableReader) -> EngineTable:
-    """The table of a Parquet file or folder, with the files' own types."""
-    # Names with . or _ in front are hidden, for every engine: unfinished pieces of whoever wrote the folder.
-    found = [file for file in sorted(path.glob("*.parquet")) if file.name[0] not in "._"]
-    files = found if path.is_dir() else [path]
-    if not files:
-        raise DataError(f"{path}: expected Parquet files in the folder, got none")
+    """Open a Parquet file or folder, with the files' own types."""
+    files = [path / name for name in parquet_parts(path, _names(path))] if path.is_dir() else [path]
     schemas, problems = {}, []
     for file in files:
         try:
@@ -32,3 +30,14 @@ def read(path: Path, engine: TableReader) -> EngineTable:
     if problems:
         raise DataError(problems)
     return engine.read_parquet(files)
+
+
+def _names(folder: Path) -> list[str]:
+    """The paths of all files, empty folders and linked folders below a folder, relative to it."""
+    names = []
+    for parent, folders, files in os.walk(folder):
+        own = Path(parent).relative_to(folder)
+        names += [(own / name).as_posix() for name in [*files, *(n for n in folders if Path(parent, n).is_symlink())]]
+        if not files and not folders and Path(parent) != folder:
+            names.append(own.as_posix())
+    return names

@@ -1,4 +1,4 @@
-"""Arrow's types and Spark's."""
+"""Conversions between Arrow's and Spark's types."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ _LARGEST = 2**63 - 1
 
 
 def schema_of(schema: Any) -> pa.Schema:  # noqa: ANN401
-    """The columns of a Spark frame in Arrow's types."""
+    """Convert a Spark schema to an Arrow schema."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415  (PySpark is an extra)
 
     columns = []
     for column in schema.fields:
         try:
             columns.append((column.name, to_arrow_type(column.dataType)))
-        except Exception:  # A type that Arrow doesn't have, which no column may have either.
+        except Exception:  # Arrow has no such type, and neither has any column of a layout.
             columns.append((column.name, pa.null()))
     return pa.schema(columns)
 
 
 def plain(frame: pa.Table) -> pa.Table:
-    """The same columns, without dictionaries, views and unsigned integers."""
+    """Convert dictionaries, string views and unsigned integers to types that Spark has."""
     return pa.table([_plain(column) for column in frame.columns], names=frame.column_names)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    dtype = column.type
+    if pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype):
         return column.cast(pa.string())
-    if kind in _SIGNED:
-        return column.cast(_SIGNED[kind])
-    if pa.types.is_uint64(kind):
-        # No column of a layout has such numbers; they are no number of Spark's either.
+    if dtype in _SIGNED:
+        return column.cast(_SIGNED[dtype])
+    if pa.types.is_uint64(dtype):
+        # Spark can't represent larger numbers, and no column of a layout has any.
         fits = pc.less_equal(column, pa.scalar(_LARGEST, pa.uint64()))
         return pc.if_else(fits, column, pa.scalar(None, pa.uint64())).cast(pa.int64())
     return column

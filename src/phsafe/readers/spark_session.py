@@ -1,4 +1,4 @@
-"""Getting a Spark session: one given, one that runs in this process, Spark Connect, or a new classic one."""
+"""Spark sessions: one from the caller, one that runs in this process, Spark Connect, or a new classic session."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from phsafe.errors import PHSafeError
-from phsafe.readers.options import EngineOptions
+from phsafe.readers.interfaces import EngineOptions
 from phsafe.readers.spark_errors import quietly, within
 
-#: Seconds for a port to answer, and for a master or server to take us on after it did.
+#: Timeouts in seconds: for a port to answer, and then for the master or server to accept the connection.
 ANSWER, START = 10.0, 30.0
 NO_PYSPARK = (
     "the engine spark needs PySpark 4, which is not installed: pip install 'phsafe[spark]' "
-    "(the engine duckdb needs nothing more)"
+    "(the engine duckdb doesn't need it)"
 )
 NO_JAVA = (
-    "Spark needs Java 17 or newer, and none is on the PATH or in JAVA_HOME: install one, such as the Debian package "
-    "openjdk-17-jre-headless (a Spark Connect server, --spark-master sc://HOST, and the engine duckdb need none here)"
+    "Spark needs Java 17 or newer, and none is on the PATH or in JAVA_HOME: install it, for example the Debian package "
+    "openjdk-17-jre-headless (Spark Connect, --spark-master sc://HOST, and the engine duckdb don't need Java here)"
 )
 _MASTER = re.compile(
     r"local(-cluster)?(\[[0-9*, ]+\])?|yarn|spark://[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*|k8s://\S+|sc://[^\s/:;]+(:\d+)?(/\S*)?"
 )
-#: How long Hadoop's clients try; as they come, they try for a quarter of an hour.
-_PATIENCE = {
+#: Retry limits of Hadoop's clients; by default they would retry for a quarter of an hour.
+_RETRY_LIMITS = {
     "spark.hadoop.ipc.client.connect.max.retries": "3",
     "spark.hadoop.ipc.client.connect.max.retries.on.timeouts": "1",
     "spark.hadoop.yarn.resourcemanager.connect.max-wait.ms": "30000",
@@ -40,7 +40,7 @@ _PATIENCE = {
 
 @contextlib.contextmanager
 def session_of(options: EngineOptions) -> Iterator[Any]:
-    """A session as the options ask for it, stopped at the end if it was made here."""
+    """Provide the session that the options ask for; stop it at the end if it was started here."""
     if options.session is not None:
         yield options.session
         return
@@ -49,7 +49,7 @@ def session_of(options: EngineOptions) -> Iterator[Any]:
     if master is not None and _MASTER.fullmatch(master) is None:
         raise PHSafeError(
             "expected a Spark master such as local[4], spark://HOST:7077, yarn, k8s://https://HOST:443 "
-            f"or a Spark Connect address such as sc://HOST:15002, got {shown(master)}"
+            f"or a Spark Connect address such as sc://HOST:15002, got {redacted(master)}"
         )
     with quietly():
         running = _running()
@@ -57,7 +57,7 @@ def session_of(options: EngineOptions) -> Iterator[Any]:
         yield running
         return
     if running is not None:
-        raise PHSafeError("a Spark session runs in this process already; give it as session= or name no master")
+        raise PHSafeError("a Spark session already runs in this process; pass it as session= or don't name a master")
     with quietly():
         session = _connect(master, options) if master and master.startswith("sc://") else _classic(options)
     try:
@@ -69,7 +69,7 @@ def session_of(options: EngineOptions) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def pinned(session: Any, settings: Mapping[str, str]) -> Iterator[None]:  # noqa: ANN401
-    """Hold settings of a session, and restore them at the end."""
+    """Change settings of a session, and restore them at the end."""
     with quietly():
         before = {key: session.conf.get(key, None) for key in settings}
         for key, value in settings.items():
@@ -86,10 +86,10 @@ def pinned(session: Any, settings: Mapping[str, str]) -> Iterator[None]:  # noqa
                     session.conf.set(key, was)
 
 
-def shown(master: str) -> str:
-    """An address without what may be a secret: users, tokens and other parameters.
+def redacted(master: str) -> str:
+    """An address without possible secrets: users, tokens and other parameters.
 
-    >>> shown("sc://me:pw@host:15002/;token=abc")
+    >>> redacted("sc://me:pw@host:15002/;token=abc")
     'sc://host:15002'
     """
     scheme, separator, rest = master.partition(";")[0].rpartition("://")
@@ -114,7 +114,7 @@ def _check_pyspark() -> None:
 
 
 def _running() -> Any:  # noqa: ANN401
-    """The session of whoever runs us: spark-submit's shell, a notebook, a job on a platform."""
+    """The session that runs in this process, if any: of spark-submit, a notebook or a platform."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     return SparkSession.getActiveSession()
@@ -127,14 +127,14 @@ def _connect(master: str, options: EngineOptions) -> Any:  # noqa: ANN401
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError:
         raise PHSafeError(NO_PYSPARK) from None
-    sentence = f"can't reach a Spark Connect server at {shown(master)}; is one running there?"
+    sentence = f"can't reach a Spark Connect server at {redacted(master)}; is one running there?"
     try:
-        # PySpark itself would try for ten minutes, and could not be stopped then.
+        # PySpark itself would retry for ten minutes, and could not be interrupted.
         with DefaultChannelBuilder(master).toChannel() as channel:
             grpc.channel_ready_future(channel).result(timeout=ANSWER)
         session, _ = within(
-            START, lambda: _greeted(SparkSession.builder.remote(master).create()),
-            f"the Spark Connect server at {shown(master)} did not take this program on",
+            START, lambda: _with_version(SparkSession.builder.remote(master).create()),
+            f"the Spark Connect server at {redacted(master)} did not accept the connection",
         )  # fmt: skip
     except PHSafeError:
         raise
@@ -145,8 +145,8 @@ def _connect(master: str, options: EngineOptions) -> Any:  # noqa: ANN401
     return session
 
 
-def _greeted(session: Any) -> tuple[Any, str]:  # noqa: ANN401
-    """A session whose server has answered."""
+def _with_version(session: Any) -> tuple[Any, str]:  # noqa: ANN401
+    """The session and the server's version, which forces the server to answer."""
     return session, session.version
 
 
@@ -166,13 +166,13 @@ def _classic(options: EngineOptions) -> Any:  # noqa: ANN401
         if not options.spark_master:
             _check_master(master)
         if master.startswith("local"):
-            # Executors of this machine run the Python that runs this program, with all its packages.
+            # Local executors run the same Python as this program, with all its packages.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        settings |= {key: value for key, value in _PATIENCE.items() if not given.contains(key)}
+        settings |= {key: value for key, value in _RETRY_LIMITS.items() if not given.contains(key)}
         if not given.contains("spark.app.name"):
             settings["spark.app.name"] = "phsafe"
         builder = SparkSession.builder.config(map=settings)
-        sentence = f"the Spark master {shown(master)} did not take this program on"
+        sentence = f"the Spark master {redacted(master)} did not accept this application"
         if master.startswith("spark://"):
             return within(START, builder.getOrCreate, sentence)
         return builder.getOrCreate()
@@ -182,13 +182,13 @@ def _classic(options: EngineOptions) -> Any:  # noqa: ANN401
     except Exception as error:
         _kill()
         raise PHSafeError(
-            f"can't start Spark at {shown(options.spark_master or 'the default master')} ({type(error).__name__}): "
-            "check the master, the settings, and that Java is 17 or newer; PHSAFE_DEBUG=1 shows Spark's own words"
+            f"can't start Spark at {redacted(options.spark_master or 'the default master')} ({type(error).__name__}): "
+            "check the master, the settings, and that Java is 17 or newer; PHSAFE_DEBUG=1 shows Spark's own output"
         ) from None
 
 
 def _launch(conf: Any) -> None:  # noqa: ANN401
-    """Start Java, unless it runs. What it says goes nowhere: it runs to pages, and may quote records."""
+    """Start Java, unless it runs already. Its output is discarded, because it is long and may quote records."""
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
 
@@ -200,7 +200,7 @@ def _launch(conf: Any) -> None:  # noqa: ANN401
 
 
 def _kill() -> None:
-    """End a Java of ours that is stuck, so that the next attempt starts a new one."""
+    """Kill a Java process that we started and that is stuck, so that the next attempt starts a new one."""
     from pyspark import SparkContext  # noqa: PLC0415
 
     process = getattr(SparkContext._gateway, "proc", None)
@@ -217,20 +217,20 @@ def _java() -> str | None:
 
 
 def _check_master(master: str) -> None:
-    """Refuse at once a standalone master that nobody answers for: Spark would try for a minute or more."""
+    """Refuse a standalone master that doesn't answer. Spark itself would retry for a minute or more."""
     if not master.startswith("spark://"):
         return
     problem = None
     for host in master.removeprefix("spark://").split(","):
         try:
-            return _answers(host, 7077, f"can't reach a Spark master at {shown(master)}; is one running there?")
+            return _connect_to(host, 7077, f"can't reach a Spark master at {redacted(master)}; is one running there?")
         except PHSafeError as error:
             problem = error
     assert problem is not None
     raise problem
 
 
-def _answers(host: str, default: int, sentence: str) -> None:
+def _connect_to(host: str, default: int, sentence: str) -> None:
     name, _, port = host.partition(":")
     try:
         socket.create_connection((name, int(port or default)), timeout=ANSWER).close()

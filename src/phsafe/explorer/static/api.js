@@ -1,4 +1,4 @@
-// Talking to the program. The token comes in the link's fragment, which browsers never send anywhere.
+// Requests to the server. The token arrives in the link's fragment, which browsers never send to a server.
 
 const KEY = "phsafe-token";
 const channel = new BroadcastChannel("phsafe");
@@ -17,7 +17,7 @@ export async function findToken() {
   return sessionStorage.getItem(KEY);
 }
 
-// Another tab of this very page (same origin) may hold the token, say when a shared link was opened.
+// After a shared link was opened, another tab of this page (same origin) may hold the token.
 function askOtherTabs() {
   return new Promise((done) => {
     const listen = ({ data }) => {
@@ -40,11 +40,11 @@ async function post(path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The program doesn’t answer: is phsafe explore still running? Your scenarios are kept here.");
+    throw new Error("The server doesn’t respond. Is phsafe explore still running? Your scenarios are kept in this tab.");
   }
   if (!response.ok) {
     const answer = await response.json().catch(() => ({}));
-    throw new Error(answer.error || `The program answered ${response.status}.`);
+    throw new Error(answer.error || `The server returned an error (status ${response.status}).`);
   }
   return response;
 }

@@ -1,20 +1,20 @@
-// Small pictures in SVG and HTML: they take their colours from the theme and print as they look.
+// Charts in SVG and HTML. Their colours come from the theme.
 
 import { el, svg } from "./dom.js";
-import { levelName } from "./grid.js";
 
 export function bars(start, numbers) {
   const shares = numbers.totals.by_tabulation;
   const most = Math.max(...Object.values(shares).map((part) => part.share));
   const colour = new Map(start.levels.map((level, i) => [level.key, `c${i % 6}`]));
+  const label = new Map(start.levels.map((level) => [level.key, level.label]));
   const rows = start.tabulations.filter((t) => shares[t.name]).flatMap((t) => {
     const parts = numbers.rows[t.name];
     const bar = el("div", { class: "bar", role: "img", "aria-label": `${t.name}: ${percent(shares[t.name].share)} of the total` },
-      Object.entries(parts).map(([level, row]) => el("i", { class: colour.get(level), "width%": (100 * row.share) / most, title: `${t.name} ${level}: ${row.share_text}, ${row.unbounded}` })));
+      Object.entries(parts).map(([level, row]) => el("i", { class: colour.get(level), "width%": (100 * row.share) / most, title: `${t.name}, ${label.get(level)}: ${row.share_text}, ${row.unbounded}` })));
     return [el("span", {}, t.name), bar, el("span", { class: "num", title: shares[t.name].unbounded }, percent(shares[t.name].share))];
   });
   const legend = start.levels.filter((level) => numbers.totals.by_level[level.key]).map((level) =>
-    el("span", {}, el("i", { class: colour.get(level.key) }), `${levelName(level)} ${percent(numbers.totals.by_level[level.key].share)}`));
+    el("span", {}, el("i", { class: colour.get(level.key) }), `${level.label} ${percent(numbers.totals.by_level[level.key].share)}`));
   return [el("div", { class: "bars" }, rows), el("div", { class: "legend" }, legend)];
 }
 
@@ -22,7 +22,7 @@ export const percent = (share) => `${(100 * share).toFixed(share < 0.001 ? 2 : 1
 
 const W = 420, H = 250, LEFT = 50, RIGHT = 14, TOP = 10, BOTTOM = 34;
 
-// Margin of error against budget, both on a logarithmic scale, with the current point and a readable cursor.
+// Margin of error against budget, both on a logarithmic scale. The marker follows the pointer along the curve.
 export function curve(data, unit) {
   const xs = data.points.map((p) => Math.log10(p[0])), ys = data.points.map((p) => Math.log10(p[1]));
   const [x0, x1, y0, y1] = [xs[0], xs.at(-1), Math.min(...ys), Math.max(...ys)];
@@ -40,19 +40,19 @@ export function curve(data, unit) {
   const cross = svg("line", { class: "cross", x1: hx, x2: hx, y1: hy, y2: H - BOTTOM });
   const across = svg("line", { class: "cross", x1: LEFT, x2: hx, y1: hy, y2: hy });
   const dot = svg("circle", { class: "here", cx: hx, cy: hy, r: 5.5 });
-  const words = svg("text", { class: "strong", x: hx + 9, y: hy - 8 });
+  const caption = svg("text", { class: "strong", x: hx + 9, y: hy - 8 });
   const put = (budget, moe) => {
     const [px, py] = [x(budget), y(moe)];
     dot.setAttribute("cx", px); dot.setAttribute("cy", py);
     cross.setAttribute("x1", px); cross.setAttribute("x2", px); cross.setAttribute("y1", py);
     across.setAttribute("x2", px); across.setAttribute("y1", py); across.setAttribute("y2", py);
-    words.textContent = `± ${moe.toLocaleString("en-US", { maximumFractionDigits: 1 })} at ${unit} ${Number(budget.toPrecision(4))}`;
+    caption.textContent = `± ${moe.toLocaleString("en-US", { maximumFractionDigits: 1 })} at ${unit} ${Number(budget.toPrecision(4))}`;
     const right = px > W - 170;
-    words.setAttribute("x", right ? px - 9 : px + 9); words.setAttribute("text-anchor", right ? "end" : "start");
-    words.setAttribute("y", Math.max(TOP + 10, py - 8));
+    caption.setAttribute("x", right ? px - 9 : px + 9); caption.setAttribute("text-anchor", right ? "end" : "start");
+    caption.setAttribute("y", Math.max(TOP + 10, py - 8));
   };
   node.append(svg("path", { class: "curve", d: data.points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[1]).toFixed(1)}`).join("") }),
-    cross, across, dot, words, svg("text", { x: (LEFT + W) / 2, y: H - 3, "text-anchor": "middle" }, `budget ${unit}`),
+    cross, across, dot, caption, svg("text", { x: (LEFT + W) / 2, y: H - 3, "text-anchor": "middle" }, `budget ${unit}`),
     svg("text", { x: 12, y: (TOP + H - BOTTOM) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(TOP + H - BOTTOM) / 2})` }, "MOE"));
   put(data.budget, data.moe);
   node.addEventListener("pointermove", (event) => {

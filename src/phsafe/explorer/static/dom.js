@@ -1,4 +1,4 @@
-// Elements from plain values. Words always become text nodes, so nothing typed or loaded can become markup.
+// Create elements. Strings always become text nodes, so nothing typed or loaded can become markup.
 
 export function el(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
@@ -19,32 +19,35 @@ function fill(node, props, children) {
   return node;
 }
 
+// A label for a narrow column heading: it wraps, but not within parentheses.
+export const heading = (label) => label.split(/(\([^)]*\))/).map((part) => (part.startsWith("(") ? el("span", { class: "nowrap" }, part) : part));
+
 export const $ = (selector) => document.querySelector(selector);
 
 export function show(node, ...children) {
   node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }
 
-// A row of choices, one of which holds: radio buttons that look like a switch.
+// Radio buttons styled as a segmented control.
 export function segmented(name, options, value, change, label) {
   return el("div", { class: "seg", role: "radiogroup", "aria-label": label },
-    options.map(([key, words, title]) => {
+    options.map(([key, text, title]) => {
       const input = el("input", { type: "radio", name, value: key, onchange: () => change(key) });
       input.checked = key === value;
-      return el("label", { title }, input, words);
+      return el("label", { title }, input, text);
     }));
 }
 
 export function select(options, value, change, label) {
   const node = el("select", { "aria-label": label, onchange: () => change(node.value) },
-    options.map(([key, words]) => el("option", { value: key }, words)));
+    options.map(([key, text]) => el("option", { value: key }, text)));
   node.value = value;
   return node;
 }
 
-export function notice(words, calm = false) {
+export function notice(text, calm = false) {
   const node = $("#notice");
-  node.hidden = !words;
+  node.hidden = !text;
   node.className = calm ? "calm" : "";
-  node.textContent = words || "";
+  node.textContent = text || "";
 }

@@ -1,7 +1,7 @@
-// The left side: how noise is calibrated, what is published, thresholds, budgets or targets, locks, and the total.
+// The left side: sensitivity, privacy definition, published levels, thresholds, budgets or targets, locks and solver.
 
 import { ask } from "./api.js";
-import { $, el, notice, segmented, select, show, svg } from "./dom.js";
+import { $, el, heading, notice, segmented, select, show, svg } from "./dom.js";
 import { store } from "./store.js";
 
 let start;
@@ -30,13 +30,13 @@ function choices() {
   const pr = scenario.states.includes("72");
   const areas = [["us", "50 states and DC"], ["pr", "Puerto Rico"]];
   const custom = !pr && scenario.states.length !== 51;
-  if (custom) areas.push(["own", `${scenario.states.length} chosen states`]);
+  if (custom) areas.push(["own", `${scenario.states.length} selected state${scenario.states.length === 1 ? "" : "s"}`]);
   const states = start.levels.at(-1).regions.map(([code]) => code.slice(0, 2));
   show($("#choices"),
-    choice("Noise made for", segmented("sensitivity", [
-      ["published", "Published", "The 2020 bound: 2τ+2 rows, all in one cell"],
-      ["tight", "Tight", "The smallest bound that holds: keeps the unbounded loss"],
-      ["tight-bounded", "Tight-bounded", "The smallest bound for a changed record: keeps the bounded loss"],
+    choice("Sensitivity", segmented("sensitivity", [
+      ["published", "Published", "The 2020 bound: 2τ + 2 rows, all in one cell"],
+      ["tight", "Tight", "The smallest valid bound for a person added or removed; keeps the unbounded loss"],
+      ["tight-bounded", "Tight-bounded", "The smallest valid bound for a changed record; keeps the bounded loss"],
     ], scenario.sensitivity, whole("sensitivity"), "Sensitivity")),
     choice("Privacy", segmented("privacy", [["zcdp", "zCDP ρ", "Discrete Gaussian noise"], ["puredp", "Pure ε", "Two-sided geometric noise"]],
       scenario.privacy, whole("privacy"), "Privacy definition")),
@@ -47,7 +47,7 @@ function choices() {
     }, null, "all"), "Area")) : null);
 }
 
-const choice = (words, ...nodes) => el("div", { class: "choice" }, el("span", {}, words), ...nodes);
+const choice = (label, ...nodes) => el("div", { class: "choice" }, el("span", {}, label), ...nodes);
 
 function table() {
   cells.clear();
@@ -60,11 +60,11 @@ function table() {
     el("tr", {}, el("td", { class: "corner" }), spans.map(([name, n]) => el("th", { class: "geo", colspan: n, scope: "colgroup" }, name))),
     el("tr", {}, el("td"), start.levels.map((level) => {
       const box = el("input", {
-        type: "checkbox", "aria-label": `Publish ${level.geography} ${level.iterations}`, "data-column": level.key,
+        type: "checkbox", "aria-label": `Publish ${level.label}`, "data-column": level.key,
         disabled: !exists(level), onchange: () => column(level.key, box.checked),
       });
-      return el("th", { scope: "col" }, el("label", { title: `Publish ${level.geography}, ${level.iterations}` },
-        box, level.iterations === "Unattributed" ? "All" : level.iterations));
+      return el("th", { scope: "col" }, el("label", { title: `Publish ${level.label}` },
+        box, el("span", {}, heading(level.iterations))));
     })));
   const body = el("tbody", {}, start.tabulations.map(row));
   show($("#grid"), head, body);
@@ -74,29 +74,28 @@ function row(tabulation) {
   const name = tabulation.name;
   const tau = tabulation.persons && el("input", {
     inputmode: "numeric", "data-tau": name, "aria-label": `Threshold of ${name}`, value: store.scenario.tau[name] ?? "",
-    title: "The most people of one household that count", autocomplete: "off",
+    title: "The most people counted in one household", autocomplete: "off",
     oninput: (event) => store.change((s) => { s.tau[name] = event.target.value; }, `tau ${name}`),
   });
   return el("tr", {},
     el("th", { class: "row", scope: "row", title: `${tabulation.table}: ${tabulation.title}` },
       el("span", { class: "name" }, name),
       el("span", { class: "tools" }, tau ? ["τ", tau] : null,
-        segmented(`unit-${name}`, [["budget", unit(), "Type budgets"], ["moe", "MOE", "Type margins of error to hold"]],
-          store.scenario.units[name], (value) => switchUnit(tabulation, value), `What you type for ${name}`)),
+        segmented(`unit-${name}`, [["budget", unit(), "Enter budgets"], ["moe", "MOE", "Enter target margins of error"]],
+          store.scenario.units[name], (value) => switchUnit(tabulation, value), `Input for ${name}`)),
       el("div", { class: "bubble" })),
     start.levels.map((level) => (tabulation.levels.includes(level.key) ? cell(name, level) : el("td", { class: "none" }))));
 }
 
 function cell(name, level) {
-  const words = `${name}, ${levelName(level)}`;
   const input = el("input", {
-    "data-tab": name, "data-level": level.key, "aria-label": words, autocomplete: "off", spellcheck: "false", inputmode: "decimal",
+    "data-tab": name, "data-level": level.key, "aria-label": `${name}, ${level.label}`, autocomplete: "off", spellcheck: "false", inputmode: "decimal",
     oninput: () => store.change((s) => { s.entries[name][level.key].value = input.value; }, `${name} ${level.key}`),
     onfocus: () => choose(name, level.key),
     onkeydown: (event) => keys(event, name, level.key),
   });
   const out = el("output", {});
-  const lock = el("button", { class: "lock", type: "button", tabindex: "-1", title: "Lock (Alt+L): the solver won’t touch it", onclick: () => toggle(name, level.key, "locked") }, padlock());
+  const lock = el("button", { class: "lock", type: "button", tabindex: "-1", title: "Lock (Alt+L): the solver keeps this budget", onclick: () => toggle(name, level.key, "locked") }, padlock());
   const bubble = el("div", { class: "bubble" });
   const box = el("td", {}, input, out, lock, bubble);
   cells.set(`${name} ${level.key}`, { box, input, out, lock, bubble, level });
@@ -106,8 +105,6 @@ function cell(name, level) {
 const padlock = () => svg("svg", { viewBox: "0 0 11 12", "aria-hidden": "true" },
   svg("rect", { x: 1, y: 5, width: 9, height: 7, rx: 1.5, fill: "currentColor" }),
   svg("path", { d: "M3 5V3.5a2.5 2.5 0 0 1 5 0V5", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }));
-
-export const levelName = (level) => `${level.geography} ${level.iterations === "Unattributed" ? "All" : level.iterations}`;
 
 function keys(event, name, level) {
   const moves = { ArrowUp: -1, ArrowDown: 1, Enter: 1 };
@@ -154,7 +151,7 @@ function column(level, on) {
   refresh();
 }
 
-// From budgets to targets and back: the program says which target gives a budget, and which budget a target needs.
+// Switch between budgets and targets. The server computes which target gives a budget, and which budget meets a target.
 function switchUnit(tabulation, value) {
   const rows = (store.numbers && store.numbers.rows[tabulation.name]) || {};
   store.change((s) => {
@@ -179,7 +176,7 @@ export function refresh() {
     input.disabled = !on;
     box.className = [on ? "" : "off", entry.locked ? "locked" : "", store.focus.tabulation === name && store.focus.level === of ? "chosen" : ""].join(" ").trim();
     lock.setAttribute("aria-pressed", String(entry.locked));
-    lock.setAttribute("aria-label", `Lock ${name} ${of}`);
+    lock.setAttribute("aria-label", `Lock ${name}, ${level.label}`);
     mark(input, bubble, problem, `problem-${name}-${of}`);
     out.textContent = !on ? "not published" : problem ? "?" : !row ? "" : scenario.units[name] === "moe" ? `${unit()} ${row.budget}` : `± ${row.moe_text}`;
   }
@@ -212,20 +209,29 @@ function mark(input, bubble, problem, id) {
 function inspect() {
   const { tabulation, level } = store.focus;
   const entry = tabulation && at(tabulation, level);
-  const listed = Object.entries(store.problems).slice(0, 4).map(([place, words]) =>
-    el("div", { class: "problem", role: "alert" }, `${place.replace(/^entries\.|^tau\./, (m) => (m === "tau." ? "Threshold of " : "")).replace(".", ", ")}: ${words}`));
-  if (!entry) { show($("#inspector"), el("span", { class: "muted" }, "Choose a field. Alt+L locks it, Alt+O leaves it out, ↑ and ↓ move."), listed); return; }
+  const listed = Object.entries(store.problems).slice(0, 4).map(([path, message]) =>
+    el("div", { class: "problem", role: "alert" }, `${fieldName(path)}: ${message}`));
+  if (!entry) { show($("#inspector"), el("span", { class: "muted" }, "Select a field. Alt+L locks it, Alt+O switches it on or off, ↑ and ↓ move between fields."), listed); return; }
   const row = store.numbers && store.numbers.rows[tabulation] && store.numbers.rows[tabulation][level];
-  const box = (what, words) => {
+  const box = (what, label) => {
     const input = el("input", { type: "checkbox", onchange: () => toggle(tabulation, level, what) });
     input.checked = entry[what];
-    return el("label", {}, input, words);
+    return el("label", {}, input, label);
   };
-  const of = start.levels.find((one) => one.key === level);
   show($("#inspector"),
-    el("strong", {}, `${tabulation}, ${levelName(of)}`), box("on", "published"), box("locked", "locked"),
+    el("strong", {}, `${tabulation}, ${levelLabel(level)}`), box("on", "published"), box("locked", "locked"),
     row && entry.on && !store.problems[`entries.${tabulation}.${level}`] ? el("span", { class: "num" }, `${unit()} ${row.unbounded} unbounded, ${row.bounded} bounded · ± ${row.moe_text} · ${row.share_text} of the total`) : null,
     listed);
+}
+
+export const levelLabel = (key) => start.levels.find((level) => level.key === key).label;
+
+// The name of a field for messages: "entries.PH3.state_*" is "PH3, State × everyone".
+function fieldName(path) {
+  const [group, tabulation, ...level] = path.split(".");
+  if (group === "entries" && level.length) return `${tabulation}, ${levelLabel(level.join("."))}`;
+  if (group === "tau") return `Threshold of ${tabulation}`;
+  return { delta: "δ", entries: "Levels", scenario: "Scenario" }[path] || path;
 }
 
 function solver() {
@@ -236,21 +242,21 @@ function solver() {
   const problem = el("p", { class: "problem", id: "total-problem", role: "alert" });
   show(form,
     el("label", { class: "field" }, el("span", {}, `Solve for a total ${unit()}`), total),
-    choice("for a person", segmented("neighbours", [["unbounded", "added/removed"], ["bounded", "changed"]], kept.neighbours, (v) => { kept.neighbours = v; }, "Neighbours")),
-    choice("weights", select([["equal", "every level alike"], ["cells", "every cell alike"]], kept.weights, (v) => { kept.weights = v; }, "Weights")),
+    choice("for one person", segmented("neighbours", [["unbounded", "added/removed"], ["bounded", "changed"]], kept.neighbours, (v) => { kept.neighbours = v; }, "Neighbours")),
+    choice("weights", select([["equal", "all levels equal"], ["cells", "all cells equal"]], kept.weights, (v) => { kept.weights = v; }, "Weights")),
     el("button", { class: "main", id: "split" }, "Split"),
     problem);
   form.onsubmit = async (event) => {
     event.preventDefault();
     try {
       const answer = await ask("solve", { scenario: store.scenario, ...kept, total: total.value || total.placeholder });
-      const words = answer.problems.total || (Object.keys(answer.problems).length ? "Some fields need another value first; they are marked." : "");
-      if (words) { problem.className = "problem"; problem.textContent = words; total.setAttribute("aria-invalid", "true"); return; }
+      const message = answer.problems.total || (Object.keys(answer.problems).length ? "Correct the marked fields first." : "");
+      if (message) { problem.className = "problem"; problem.textContent = message; total.setAttribute("aria-invalid", "true"); return; }
       total.setAttribute("aria-invalid", "false");
       store.change((s) => Object.assign(s, answer.scenario), null, "all");
       const node = $("#total-problem");
       node.className = "muted";
-      node.textContent = `Weighted sum of squared margins: ${short(answer.weighted_squared_moe_before)} before, ${short(answer.weighted_squared_moe)} now. Locked levels stayed.`;
+      node.textContent = `Weighted sum of squared margins: ${short(answer.weighted_squared_moe_before)} before, ${short(answer.weighted_squared_moe)} now. Locked levels are unchanged.`;
     } catch (error) { notice(error.message); }
   };
 }

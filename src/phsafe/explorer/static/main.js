@@ -1,4 +1,4 @@
-// Start, and the loop: a change → the program's numbers → the page.
+// Start the page. On every change, fetch the new numbers from the server and show them.
 
 import { ask, findToken } from "./api.js";
 import { $, el, notice, show } from "./dom.js";
@@ -22,10 +22,10 @@ async function evaluate() {
     const bad = Object.keys(numbers.problems).length > 0;
     if (!bad) store.numbers = numbers;
     document.body.classList.toggle("stale", bad);
-    notice(bad ? `These are the last valid numbers. ${numbers.problems.scenario || numbers.problems.entries || "A field needs another value: it is marked."}` : "");
+    notice(bad ? `The numbers shown are the last valid ones: ${numbers.problems.scenario || numbers.problems.entries || "correct the marked field."}` : "");
     grid.refresh();
     if (!bad) results.render();
-    // For whoever measures: milliseconds from the change to the new numbers.
+    // For benchmarks: milliseconds from the change to the new numbers.
     document.documentElement.dataset.latency = (performance.now() - since).toFixed(1);
     document.documentElement.dataset.settled = String(Number(document.documentElement.dataset.settled || 0) + 1);
   } catch (error) {
@@ -44,7 +44,7 @@ function tabs() {
     fit();
     return el("span", { class: "tab active", "aria-current": "true" }, name,
       store.scenarios.length > 1 ? el("button", { class: "small", title: "Close this scenario", "aria-label": "Close this scenario", onclick: () => store.remove(i) }, "✕") : null);
-  }), el("button", { id: "keep", title: "Keep this scenario and go on in a copy", onclick: () => store.add([structuredClone(store.scenario)]) }, "+ copy"));
+  }), el("button", { id: "keep", title: "Keep this scenario and continue in a copy", onclick: () => store.add([structuredClone(store.scenario)]) }, "+ copy"));
 }
 
 function listen() {
@@ -102,7 +102,7 @@ async function main() {
       const answer = await ask("open", { text: JSON.stringify({ scenarios }), name: "kept" });
       Object.assign(store, { scenarios: answer.scenarios, active: Math.min(active || 0, answer.scenarios.length - 1) });
     }
-  } catch { /* what was kept doesn't fit this program: start afresh */ }
+  } catch { /* the stored scenarios don't fit this catalog: start afresh */ }
   const [first] = start.tabulations;
   const fit = start.groups["56 E"] && start.levels.some((level) => level.regions.some(([code_]) => code_ === "56"));
   store.focus = { tabulation: null, level: null, table: start.tables[0].name, region: fit ? "56" : start.levels[0].regions[0][0], iteration: fit ? "E" : start.levels[0].groups[0][0] };

@@ -1,4 +1,4 @@
-// Scenarios, the chosen cell and undo. The program keeps nothing: all of this lives in the browser.
+// Scenarios, the selected cell and the undo history. All of it lives in the browser; the server is stateless.
 
 const KEPT = "phsafe-scenarios";
 const MOST_STEPS = 200;
@@ -20,7 +20,7 @@ export const store = {
   listen(listener) { this.listeners.push(listener); },
   tell(what) { this.listeners.forEach((listener) => listener(what)); },
 
-  // One change. Quick changes of the same field (typing) are one step of undo.
+  // Change the scenario. Quick successive changes of one field (typing) form one undo step.
   change(mutate, key = null, what = "scenario") {
     const now = performance.now();
     if (!(key && key === this.last.key && now - this.last.at < PAUSE)) {
@@ -52,7 +52,7 @@ export const store = {
     this.restore(from.pop());
   },
 
-  keep() { try { sessionStorage.setItem(KEPT, this.snapshot()); } catch { /* full or forbidden: nothing to keep */ } },
+  keep() { try { sessionStorage.setItem(KEPT, this.snapshot()); } catch { /* storage full or forbidden: not kept */ } },
   kept() { return sessionStorage.getItem(KEPT); },
 
   add(scenarios) {

@@ -1,0 +1,230 @@
+"""Validation of config documents. All problems of a document are reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from phsafe.errors import ConfigError
+from phsafe.model.levels import in_puerto_rico
+from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES
+from phsafe.model.spec import Catalog, Tabulation
+from phsafe.privacy_math import sensitivity as sensitivities
+from phsafe.privacy_math.margins import rho_for_moe
+
+T = TypeVar("T")
+
+#: Field names in the production JSON → their short names, meant for TOML. Both formats accept either name.
+FIELDS = {
+    "privacy_budget": "budget",
+    "tau": "tau",
+    "state_filter": "states",
+    "reader": "reader",
+    "privacy_defn": "privacy",
+    "sensitivity": "sensitivity",
+    "moe_target": "moe",
+}
+PRIVACY_DEFINITIONS = ("zcdp", "puredp")
+READERS = ("csv", "cef")
+STATE_NAMES = {"us": US_STATES, "pr": (PUERTO_RICO,)}
+#: More digits than any policy needs; the limit keeps a hostile file from slowing down the arithmetic.
+MAX_DIGITS = 30
+MAX_TAU = 99_999
+
+
+def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a JSON object with a repeated key: one of the values would be lost silently."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"{', '.join(repeated)} occurs more than once in one object")
+    return document
+
+
+def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Return the fields of a `Config`, or raise a `ConfigError` that lists every problem."""
+    problems: list[str] = []
+    fields = _rename(document, problems)
+    states = _states(fields.get("states"), problems)
+    privacy = _choice("privacy_defn", fields.get("privacy", "zcdp"), PRIVACY_DEFINITIONS, problems)
+    mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
+    reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
+    tau = _tau(fields.get("tau"), catalog, problems)
+    budgets: dict[str, dict[str, Decimal]] = {}
+    if "budget" in fields and "moe" in fields:
+        problems.append("expected budgets or MOE targets (privacy_budget or moe_target), got both")
+    elif "moe" in fields:
+        budgets = _budgets("moe_target", fields["moe"], catalog, problems)
+        if privacy == "puredp":
+            problems.append("moe_target: MOE targets work with zcdp only; give budgets (privacy_budget) instead")
+        elif not problems:
+            budgets = _from_targets(budgets, tau, mode, catalog, problems)
+    else:
+        budgets = _budgets("privacy_budget", fields.get("budget"), catalog, problems)
+    _nation_in_puerto_rico(budgets, states, catalog, problems)
+    if problems:
+        raise ConfigError(problems)
+    return {
+        "budgets": budgets, "tau": tau, "states": states,
+        "reader": reader, "privacy": privacy, "sensitivity": mode,
+    }  # fmt: skip
+
+
+def sensitivity(value: str) -> sensitivities.Mode:
+    """Check the name of a sensitivity mode and return it."""
+    problems: list[str] = []
+    mode = _choice("sensitivity", value, sensitivities.MODES, problems)
+    if problems:
+        raise ConfigError(problems)
+    return mode
+
+
+def _rename(document: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """Rename fields to their short names. A field given under both names is refused: one value would be lost."""
+    names = FIELDS | {short: short for short in FIELDS.values()}
+    unknown = [name for name in document if name not in names]
+    problems += [f"{_show(name)}: unknown key; expected one of {', '.join(FIELDS)}" for name in unknown]
+    problems += [
+        f"expected {long} or {short}, got both"
+        for long, short in FIELDS.items()
+        if long != short and long in document and short in document
+    ]
+    return {names[name]: value for name, value in document.items() if name in names}
+
+
+def _choice(name: str, value: object, choices: tuple[T, ...], problems: list[str]) -> T:
+    for choice in choices:
+        if value == choice:
+            return choice
+    problems.append(f"{name}: expected one of {', '.join(map(str, choices))}, got {_show(value)}")
+    return choices[0]
+
+
+def _states(value: object, problems: list[str]) -> tuple[str, ...]:
+    if isinstance(value, str) and value in STATE_NAMES:
+        return STATE_NAMES[value]
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(s, str) for s in value):
+        expected = 'a list of two-digit state codes as text, such as ["44", "56"] (or "us" or "pr")'
+        problems.append(f"state_filter: expected {expected}, got {_show(value)}")
+        return ()
+    unknown = sorted({s for s in value if s not in STATES})
+    if unknown:
+        problems.append(f"state_filter: expected states' FIPS codes, got {', '.join(map(_show, unknown))}")
+    repeated = sorted({s for s in value if value.count(s) > 1})
+    if repeated:
+        problems.append(f"state_filter: expected every state once, got {', '.join(map(_show, repeated))} repeatedly")
+    if in_puerto_rico(value) and len(set(value)) > 1:
+        problems.append("state_filter: expected Puerto Rico (72) alone, got it together with other states")
+    return tuple(sorted(set(value)))
+
+
+def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]:
+    persons = [t.name for t in catalog.tabulations if t.counts_persons]
+    entries = _mapping("tau", value, persons, problems)
+    for name, threshold in entries.items():
+        if isinstance(threshold, bool) or not isinstance(threshold, int) or not 1 <= threshold <= MAX_TAU:
+            problems.append(f"tau, {name}: expected a whole number from 1 to {MAX_TAU}, got {_show(threshold)}")
+    return entries
+
+
+def _budgets(field: str, value: object, catalog: Catalog, problems: list[str]) -> dict[str, dict[str, Decimal]]:
+    budgets = {}
+    tables = _mapping(field, value, [t.name for t in catalog.tabulations], problems)
+    for tabulation in catalog.tabulations:
+        if tabulation.name in tables:
+            keys = [level.key for level in catalog.levels_of(tabulation)]
+            context = f"{field}, {tabulation.name}"
+            levels = _mapping(context, tables[tabulation.name], keys, problems)
+            budgets[tabulation.name] = {
+                key: _budget(f"{context}, {key}", levels[key], problems) for key in keys if key in levels
+            }
+    return budgets
+
+
+def _budget(context: str, value: object, problems: list[str]) -> Decimal:
+    """A finite decimal, zero or above. A float from a Python caller is read as its shortest representation."""
+    number = None
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        number = Decimal(repr(float(value))) if isinstance(value, float) else _small_decimal(value)
+    if number is None or not number.is_finite() or number < 0 or not _reasonable(number):
+        problems.append(
+            f"{context}: expected a finite number, zero or above, of at most {MAX_DIGITS} digits, got {_show(value)}"
+        )
+        return Decimal(0)
+    return number
+
+
+def _small_decimal(value: int | Decimal) -> Decimal | None:
+    """Convert to `Decimal`, but not an integer so large that the conversion itself would be slow."""
+    if isinstance(value, int) and value.bit_length() > 4 * MAX_DIGITS:
+        return None
+    return Decimal(value)
+
+
+def _reasonable(number: Decimal) -> bool:
+    exponent = number.as_tuple().exponent
+    return isinstance(exponent, int) and exponent >= -MAX_DIGITS and number.adjusted() < MAX_DIGITS
+
+
+def _from_targets(
+    targets: Mapping[str, Mapping[str, Decimal]],
+    tau: Mapping[str, int],
+    mode: sensitivities.Mode,
+    catalog: Catalog,
+    problems: list[str],
+) -> dict[str, dict[str, Decimal]]:
+    def budget(tabulation: Tabulation, key: str, target: Decimal) -> Decimal:
+        k = sensitivities.of(tau.get(tabulation.name), mode).variance_times_rho
+        try:
+            return rho_for_moe(Fraction(target), k) if target > 0 else Decimal(0)
+        except InvalidOperation:
+            problems.append(f"moe_target, {tabulation.name}, {key}: expected a target that a budget can meet, "
+                            f"got {_show(target)}")  # fmt: skip
+            return Decimal(0)
+
+    return {
+        name: {key: budget(catalog.tabulation(name), key, target) for key, target in levels.items()}
+        for name, levels in targets.items()
+    }
+
+
+def _nation_in_puerto_rico(
+    budgets: Mapping[str, Mapping[str, Decimal]], states: Iterable[str], catalog: Catalog, problems: list[str]
+) -> None:
+    if not in_puerto_rico(states):
+        return
+    absent = {level.key for level in catalog.levels if not level.geography.puerto_rico}
+    for name, levels in budgets.items():
+        given = [key for key, budget in levels.items() if key in absent and budget > 0]
+        if given:
+            problems.append(
+                f"privacy_budget, {name}: expected 0 for {', '.join(given)} in a Puerto Rico config "
+                "(which has no national levels)"
+            )
+
+
+def _mapping(context: str, value: object, names: Iterable[str], problems: list[str]) -> dict[str, Any]:
+    """Check that a value is a mapping with exactly these names. Nothing is optional: omitting a budget is an error."""
+    names = list(names)
+    if not isinstance(value, Mapping):
+        problems.append(f"{context}: expected a mapping with {', '.join(names)}, got {_show(value)}")
+        return {}
+    unknown = [str(name)[:60] for name in value if name not in names]
+    if unknown:
+        problems.append(f"{context}: expected only {', '.join(names)}, got {', '.join(map(_show, unknown))}")
+    missing = [name for name in names if name not in value]
+    if missing:
+        hint = "give its threshold" if context == "tau" else "write 0 for what you don't publish"
+        problems.append(f"{context}: {', '.join(missing)} missing; {hint}")
+    return {name: value[name] for name in names if name in value}
+
+
+def _show(value: object) -> str:
+    """Format a config value for a message: short, and on one line."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+        return "a number of more than 60 digits"
+    shown = "nothing" if value is None else str(value) if isinstance(value, Decimal) else repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -1,0 +1,36 @@
+"""Margins of error after joint estimation, from a config alone.
+
+Joint estimation makes the measurements agree wherever they must, which removes some of their noise. The covariance of
+its weighted least squares fit depends only on the noise variances, so it can be computed before any release. All
+groups of a level have the same variances and identities, so one cell of one group represents its level.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from phsafe.configs.config import Config
+from phsafe.estimation.densities import DENSITIES
+from phsafe.estimation.fit import fit
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.explorer.page_requests import Key
+from phsafe.privacy.accountant import plan
+from phsafe.privacy_math.margins import gaussian_moe
+
+
+def joint_moe(config: Config) -> dict[Key, float]:
+    """Return the 90 % MOE of a basis cell after joint estimation, by tabulation and level."""
+    blocks: dict[Key, LevelBlock] = {}
+    variances, start, distribution = [], 0, ""
+    for event, m in zip(plan(config).events, config.measurements(), strict=True):
+        groups = tuple((region, iteration.code) for region, iteration in m.level.groups(config.states))
+        blocks[m.tabulation.name, m.level.key] = LevelBlock(m.tabulation, m.level, groups, start)
+        size = len(groups) * len(m.tabulation.cells)
+        variances.append(np.full(size, event.noise.variance))
+        start, distribution = start + size, event.noise.distribution
+    measured = Measured(config, blocks, np.zeros(start), np.concatenate(variances), DENSITIES[distribution])
+    first = [block.start for block in blocks.values()]
+    chosen = sparse.csr_array((np.ones(len(first)), (range(len(first)), first)), shape=(len(first), start))
+    posterior = fit(measured).variance(chosen)
+    return {key: gaussian_moe(float(v)) for key, v in zip(blocks, posterior, strict=True)}

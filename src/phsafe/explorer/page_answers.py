@@ -1,0 +1,244 @@
+"""The page's API: each function takes the body of a request and returns the JSON document to answer with."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from phsafe.configs.config import Config
+from phsafe.configs.config_rules import no_repeats
+from phsafe.configs.parameters import parameters_2020
+from phsafe.errors import ConfigError, PHSafeError
+from phsafe.explorer import plain_language, public_tables
+from phsafe.explorer.figures import Figures, figures
+from phsafe.explorer.page_requests import Key, Request
+from phsafe.explorer.public_tables import Truncation
+from phsafe.explorer.scenario import BudgetEntry, Scenario
+from phsafe.explorer.solver import solve
+from phsafe.model.exact_numbers import dumps, text
+from phsafe.model.spec import Catalog, Table
+from phsafe.model.tables import CENSUS_2020
+from phsafe.system.optional_packages import require
+
+NAME_2020 = "2020 parameters"
+MOST_SCENARIOS = 20
+
+
+def scenario_2020(puerto_rico: bool = False) -> Scenario:
+    """Return the scenario with the parameters of the 2020 run."""
+    document = parameters_2020("pr" if puerto_rico else "us")
+    return Scenario.from_config(Config.load(document), NAME_2020 + (", Puerto Rico" if puerto_rico else ""))
+
+
+def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation) -> dict[str, Any]:
+    """Return what the page loads first: names and titles from the catalog, initial scenarios, and public tables."""
+    standard = [scenario_2020(), scenario_2020(puerto_rico=True)] if catalog is CENSUS_2020 else []
+    return {
+        "tabulations": [
+            {
+                "name": t.name,
+                "persons": t.counts_persons,
+                "table": next(table.name for table in catalog.tables if t in table.tabulations),
+                "title": next(table.title for table in catalog.tables if t in table.tabulations),
+                "levels": [level.key for level in catalog.levels_of(t)],
+            }
+            for t in catalog.tabulations
+        ],
+        "levels": [
+            {
+                "key": level.key,
+                "geography": level.geography.label,
+                "iterations": level.iteration_level.label,
+                "label": level.label,
+                "puerto_rico": level.geography.puerto_rico,
+                "regions": [[code, name] for code, name in level.geography.regions],
+                "groups": [[i.code, i.label] for i in level.iteration_level.iterations],
+            }
+            for level in catalog.levels
+        ],
+        "tables": [
+            {"name": t.name, "title": t.title, "universe": t.universe, "average": t.average is not None}
+            for t in catalog.tables
+        ],
+        "scenarios": [scenario.to_dict() for scenario in scenarios],
+        "standard": [scenario.to_dict() for scenario in standard],
+        "truncation": shares.to_dict(),
+        "universes": public_tables.universes(),
+        "groups": {f"{region} {code}": sizes for (region, code), sizes in public_tables.groups().items()},
+    }
+
+
+def evaluate(body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> dict[str, Any]:
+    """Return all numbers of a scenario, or what is wrong with each field."""
+    found, problems = figures(Scenario.from_dict(body.get("scenario"), catalog))
+    if found is None:
+        return {"problems": problems}
+    focus = body.get("focus")
+    focus = focus if isinstance(focus, Mapping) else {}
+    key, table = _key(focus, found), _table(focus, catalog)
+    rows: dict[str, dict[str, Any]] = {}
+    for name, level in found.rows:
+        rows.setdefault(name, {})[level] = found.row((name, level))
+    return {
+        "problems": {},
+        "rows": rows,
+        "derived": found.derived(),
+        "totals": found.totals(),
+        "person": plain_language.person(found.loss, found.delta),
+        "truncation": found.truncation(shares),
+        "curve": None if key is None else {"tabulation": key[0], "level": key[1], **found.curve(key)},
+        "table": found.table(table),
+        "group": _group(focus, found, table),
+    }
+
+
+def joint(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Return the margins of error after joint estimation."""
+    found, problems = figures(Scenario.from_dict(body.get("scenario"), catalog))
+    if found is None:
+        return {"problems": problems}
+    from phsafe.explorer.joint_margins import joint_moe  # noqa: PLC0415  (SciPy is slow to load)
+
+    margins: dict[str, dict[str, Any]] = {}
+    for (name, level), moe in joint_moe(found.config).items():
+        margins.setdefault(name, {})[level] = {"moe": moe, "moe_text": f"{moe:,.2f}"}
+    return {"problems": {}, "margins": margins}
+
+
+def solved(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Split a total optimally among the unlocked levels and return the new scenario."""
+    scenario = Scenario.from_dict(body.get("scenario"), catalog)
+    found, problems = figures(scenario)
+    if found is None:
+        return {"problems": problems}
+    try:
+        total = Decimal(str(body.get("total", "")).strip())
+    except ArithmeticError:
+        return {"problems": {"total": "expected a number above 0"}}
+    locks: dict[str, list[str]] = {}
+    for (name, level), entry in scenario.entries.items():
+        if entry.locked and entry.on:
+            locks.setdefault(name, []).append(level)
+    asked = {name: body[name] for name in ("neighbours", "weights") if name in body}
+    try:
+        request = Request.load({"total": total, "locks": locks, **asked}, found.config)
+        solution = solve(found.config, request)
+    except PHSafeError as error:
+        return {"problems": {"total": "; ".join(error.reasons).removeprefix("total: ")}}
+    entries = {
+        key: BudgetEntry(text(solution.config.budgets[key[0]][key[1]]), entry.on, entry.locked)
+        if key in found.rows
+        else entry
+        for key, entry in scenario.entries.items()
+    }
+    units = dict.fromkeys(scenario.units, "budget")
+    document = {**scenario.to_dict(), "units": units, "entries": _entries(entries)}
+    sums = {name: value for name, value in solution.to_dict().items() if name.startswith("weighted")}
+    return {"problems": {}, "scenario": document, **sums}
+
+
+def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Return the numbers of several scenarios, one column for each."""
+    documents = body.get("scenarios")
+    if not isinstance(documents, list) or not 1 <= len(documents) <= MOST_SCENARIOS:
+        raise ConfigError(f"expected 1 to {MOST_SCENARIOS} scenarios")
+    columns = []
+    for document in documents:
+        scenario = Scenario.from_dict(document, catalog)
+        found, problems = figures(scenario)
+        column: dict[str, Any] = {"name": scenario.name, "problems": problems}
+        if found is not None:
+            column |= {
+                "sensitivity": scenario.sensitivity,
+                "privacy": scenario.privacy,
+                "totals": found.totals(),
+                "person": plain_language.person(found.loss, found.delta),
+                "tau": found.config.tau,
+                "rows": {f"{name} {level}": found.row((name, level)) for name, level in found.rows},
+            }
+        columns.append(column)
+    return {"columns": columns}
+
+
+def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Read scenarios from the text of a scenario file, a shared link's document, or a config (JSON or TOML)."""
+    source, name = body.get("text"), str(body.get("name", "opened"))
+    if not isinstance(source, str):
+        raise ConfigError("expected the text of a scenario file or a config")
+    try:
+        if name.lower().endswith(".toml"):
+            document: Any = tomllib.loads(source, parse_float=Decimal)
+        else:
+            document = json.loads(source, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=no_repeats)
+    except (ValueError, ArithmeticError, RecursionError):
+        raise ConfigError("expected a scenario file or a config, in JSON or TOML, got something else") from None
+    if not isinstance(document, dict):
+        raise ConfigError("expected a scenario file or a config, got something else")
+    if "scenarios" in document:
+        entries = document["scenarios"]
+        if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_SCENARIOS:
+            raise ConfigError(f"expected 1 to {MOST_SCENARIOS} scenarios in the file")
+        return {"scenarios": [Scenario.from_dict(entry, catalog).to_dict() for entry in entries]}
+    config = Config.load(document, catalog)
+    label = name.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".toml") or "opened"
+    return {"scenarios": [Scenario.from_config(config, label[:60]).to_dict()]}
+
+
+def export(form: str, body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> bytes:
+    """Return a scenario as a config, a workbook or a one-page summary."""
+    scenario = Scenario.from_dict(body.get("scenario"), catalog)
+    found, _ = figures(scenario)
+    if found is None:
+        raise ConfigError("some fields are invalid; correct the marked fields first")
+    if form == "config":
+        return (dumps(found.config.to_production()) + "\n").encode()
+    if form == "workbook":
+        require("xlsxwriter")
+        from phsafe.explorer.workbook import workbook  # noqa: PLC0415
+
+        return workbook(found)
+    if form == "summary":
+        from phsafe.explorer.minutes_summary import summary  # noqa: PLC0415
+
+        return summary(scenario.name, found, shares).encode()
+    raise ConfigError("expected an export as config, workbook or summary")
+
+
+def _entries(entries: Mapping[Key, BudgetEntry]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for (name, level), entry in entries.items():
+        found.setdefault(name, {})[level] = {"value": entry.value, "on": entry.on, "locked": entry.locked}
+    return found
+
+
+def _key(focus: Mapping[str, Any], found: Figures) -> Key | None:
+    key = (str(focus.get("tabulation")), str(focus.get("level")))
+    return key if key in found.rows else next(iter(found.rows), None)
+
+
+def _table(focus: Mapping[str, Any], catalog: Catalog) -> Table:
+    return next((t for t in catalog.tables if t.name == focus.get("table")), catalog.tables[0])
+
+
+def _group(focus: Mapping[str, Any], found: Figures, table: Table) -> dict[str, Any]:
+    """Explain what the noise means for the chosen group, or what is wrong with its size."""
+    from phsafe.configs.line_sums import table_levels  # noqa: PLC0415
+
+    level = str(focus.get("group_level"))
+    if level not in [published.key for published in table_levels(found.config, table)]:
+        return {"problem": "This table isn't published at this level. Switch the level on to see its figures."}
+    sizes = []
+    for name in ("people", "units"):
+        try:
+            size = float(str(focus.get(name, "")).replace(",", ""))
+        except ValueError:
+            size = math.nan
+        if not 0 < size < 1e10:
+            what = "people" if name == "people" else "households"
+            return {"problem": f"Enter the number of {what}: a number above 0."}
+        sizes.append(size)
+    return found.group(table, level, *sizes)

@@ -1,0 +1,135 @@
+"""Plain-language explanations: what a margin of error means for a group, and a privacy loss for a person."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from phsafe.model.exact_numbers import round_up
+from phsafe.privacy_math.margins import Z
+
+if TYPE_CHECKING:
+    from phsafe.privacy.accountant import Loss
+    from phsafe.privacy_math.sensitivity import Definition
+
+#: An estimate is rough when its MOE exceeds the first share of it, and mostly noise when it exceeds the second.
+ROUGH, NOISE = 0.05, 0.3
+#: The delta method is unreliable when the MOE of the denominator exceeds this share of it.
+DELTA_METHOD = 0.5
+
+
+def guesses(definition: Definition, amount: Fraction) -> float:
+    """Return the success rate of the best attacker who starts at 50:50 between two neighbouring datasets.
+
+    Under pure DP the bound e^ε/(1 + e^ε) holds for any noise. Under zCDP this is the success rate against Gaussian
+    noise with this ρ: its privacy loss is normal with mean ρ and variance 2ρ, so the best test is right with
+    probability Φ(√(ρ/2)).
+
+    >>> round(guesses("zcdp", Fraction("1.257281")), 3), guesses("puredp", Fraction(0))
+    (0.786, 0.5)
+    """
+    if definition == "puredp":
+        return certainty(float(amount))
+    return 0.5 * (1 + math.erf(math.sqrt(float(amount)) / 2))
+
+
+def guesses_any_noise(amount: Fraction) -> float:
+    """Return an upper bound for any ρ-zCDP mechanism: the better of Pinsker's and Bretagnolle and Huber's."""
+    rho = float(amount)
+    return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+
+
+def certainty(epsilon: float) -> float:
+    """Return the highest posterior that an attacker with a prior of 50 % can reach under ε: e^ε/(1 + e^ε)."""
+    return 1 / (1 + math.exp(-min(epsilon, 700.0)))
+
+
+def person(loss: Loss, delta: Decimal) -> list[dict[str, Any]]:
+    """Describe an attacker's chances against one person, for unbounded and for bounded neighbours."""
+    questions = (
+        ("unbounded", "whether you are in the data at all", loss.unbounded, loss.epsilon(delta)),
+        ("bounded", "which of two values your record holds", loss.bounded, loss.epsilon_bounded(delta)),
+    )
+    return [
+        {
+            "neighbours": neighbours,
+            "question": question,
+            "guesses": guesses(loss.definition, amount),
+            "guesses_text": percent_up(guesses(loss.definition, amount)),
+            "any_noise_text": percent_up(
+                guesses_any_noise(amount) if loss.definition == "zcdp" else guesses("puredp", amount)
+            ),
+            "epsilon_text": round_up(Fraction(epsilon), 4),
+            "certainty_text": percent_up(certainty(epsilon)),
+        }
+        for neighbours, question, amount, epsilon in questions
+    ]
+
+
+def percent_up(share: float) -> str:
+    """Format a share in percent, rounded up, with more digits the closer it is to 100 %.
+
+    >>> percent_up(0.78612), percent_up(0.99999512), percent_up(1 - 1e-18)
+    ('78.7 %', '99.9996 %', 'over 99.999999 %')
+    """
+    if share > 0.99999999:
+        return "over 99.999999 %"
+    places = max(1, math.ceil(-math.log10(1 - share)) - 2) if share > 0.99 else 1
+    return f"{round_up(Fraction(share) * 100, places)} %"
+
+
+def count(figure: float, moe: float) -> dict[str, Any]:
+    """Explain what a margin of error means for a count of this size."""
+    share = moe / figure
+    low, high = max(0.0, figure - moe), figure + moe
+    return {
+        "moe": moe,
+        "share": share,
+        "verdict": _verdict(share),
+        "sentence": f"{figure:,.0f} ± {_short(moe)}",
+        "detail": f"In 9 of 10 releases the published number would fall between {low:,.0f} and {high:,.0f}: "
+        f"within {100 * share:,.1f} % of the true count.",
+    }
+
+
+def average(people: float, units: float, count_variance: float, unit_variance: float) -> dict[str, Any]:
+    """Explain what the noise means for an average of people per unit.
+
+    Uses the delta method: Var(N/D) ≈ (Var N + R² Var D)/D² with R = N/D.
+    """
+    ratio = people / units
+    moe = float(Z) * math.sqrt(count_variance + ratio**2 * unit_variance) / units
+    denominator_error = float(Z) * math.sqrt(unit_variance) / units
+    share = moe / ratio
+    detail = (
+        f"In 9 of 10 releases the average computed from the noisy counts would fall within {_short(moe)} of "
+        f"{ratio:.2f}, or {100 * share:,.1f} % of it."
+    )
+    if denominator_error > DELTA_METHOD:
+        detail = (
+            f"The noise on the number of units ({units:,.0f} ± {denominator_error * units:,.0f}) is too large: "
+            "no usable average before statistical postprocessing, and only a vague one after it."
+        )
+        share = max(share, 1.0)
+    return {
+        "moe": moe,
+        "share": share,
+        "verdict": _verdict(share),
+        "sentence": f"average {ratio:.2f} ± {_short(moe)}",
+        "detail": detail,
+    }
+
+
+def _verdict(share: float) -> str:
+    if share <= ROUGH:
+        return "good"
+    return "rough" if share <= NOISE else "noise"
+
+
+def _short(moe: float) -> str:
+    """Format a margin of error with only its meaningful digits."""
+    if moe >= 100:
+        return f"{moe:,.0f}"
+    return f"{moe:.1f}" if moe >= 1 else f"{moe:.2g}"

@@ -1,0 +1,244 @@
+"""The types from which `phsafe.model.tables` declares the tables, validated on construction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from phsafe.model.conditions import Where
+from phsafe.model.levels import RACE_COLUMNS, Level
+from phsafe.model.schema import PERSONS, UNITS, Column
+
+IterateBy = Literal["person", "householder"]
+
+
+@dataclass(frozen=True)
+class Tabulation:
+    """A measured tabulation: its universe, its basis cells, and whose race and ethnicity it is iterated by.
+
+    With a person filter (`persons`) it counts persons, truncated and joined with their unit (algorithm 1 of the
+    paper); without one it counts units (algorithm 2). `cells` maps a line of the table shell to a condition on one
+    joined row; the cells of a tabulation don't overlap. With `iterate_by` None it is published for the total
+    population only.
+    """
+
+    name: str
+    cells: Mapping[int, Where]
+    persons: Where | None = None
+    units: Where = field(default_factory=Where)
+    iterate_by: IterateBy | None = "householder"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", self.name):
+            raise ValueError(f"expected a tabulation name of letters, digits and _, got {self.name!r}")
+        if not self.cells:
+            raise ValueError(f"{self.name}: expected at least one cell, got none")
+        if self.iterate_by not in (None, *RACE_COLUMNS):
+            raise ValueError(
+                f"{self.name}: expected iterate_by to be {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}"
+            )
+        _refuse_foreign_columns(self)
+        _refuse_overlapping_cells(self)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def counts_persons(self) -> bool:
+        """Whether it counts persons (with a truncation threshold) rather than units."""
+        return self.persons is not None
+
+    def allows(self, level: Level) -> bool:
+        """Whether the tabulation can be published at a level."""
+        return self.iterate_by is not None or level.iteration_level.is_total
+
+    @property
+    def column_prefix(self) -> str:
+        """The name in column headers, such as ``PH1_NUM``."""
+        return self.name.upper()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A tabulation computed from a measured one, without privacy loss. `cells` maps each cell to the cells it adds."""
+
+    name: str
+    source: str
+    cells: Mapping[int, tuple[int, ...]]
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a table shell. `of` lists the lines it adds up; it is empty for a basis cell."""
+
+    number: int
+    label: str
+    indent: int = 0
+    of: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Average:
+    """The averages of a table: numerator and denominator tabulations, and the fewest people a unit can have.
+
+    `per` maps each line to the denominator line it is divided by. Every unit of the universe has at least
+    `at_least` people of the numerator.
+    """
+
+    numerator: str
+    denominator: str
+    per: Mapping[int, int]
+    at_least: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table: title, universe, shell, and the tabulations behind it."""
+
+    name: str
+    title: str
+    universe: str
+    shell: tuple[Line, ...]
+    tabulations: tuple[Tabulation, ...]
+    derived: tuple[Derived, ...] = ()
+    average: Average | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def outputs(self) -> tuple[Tabulation | Derived, ...]:
+        """The tabulations that are written to files, numerators first."""
+        return (*self.derived, *self.tabulations)
+
+
+class Catalog:
+    """The tables and levels of a data product. `CENSUS_2020` is the one of the 2020 Census; you can define your own.
+
+    Args:
+        tables: The tables, in the order in which their files are written.
+        levels: The population group levels at which they can be published.
+
+    Raises:
+        ValueError: Two tabulations or levels have the same name, two geographies the same region type, or a derived
+            tabulation has an unknown source.
+
+    Example:
+        >>> from phsafe import CENSUS_2020
+        >>> [t.name for t in CENSUS_2020.tabulations]
+        ['PH1_num', 'PH1_denom', 'PH2', 'PH3', 'PH4', 'PH5_denom', 'PH6', 'PH7', 'PH8_denom']
+        >>> [d.name for d in CENSUS_2020.derived]
+        ['PH5_num', 'PH8_num']
+        >>> [level.label for level in CENSUS_2020.levels][3:5]
+        ['State × everyone', 'State × race (A–G)']
+    """
+
+    def __init__(self, tables: tuple[Table, ...], levels: tuple[Level, ...]) -> None:
+        self.tables = tables
+        self.levels = levels
+        names = [output.name for output in self.outputs]
+        keys = [level.key for level in levels]
+        for item, listed in (("tabulation", names), ("level", keys)):
+            if len(set(listed)) != len(listed):
+                raise ValueError(f"expected every {item} once, got {', '.join(listed)}")
+        geographies = {level.geography.region_type: level.geography for level in levels}
+        for level in levels:
+            if geographies[level.geography.region_type] != level.geography:
+                raise ValueError(f"expected one geography of region type {level.geography.region_type}, got several")
+        for derived in self.derived:
+            if derived.source not in names:
+                raise ValueError(f"{derived.name}: expected a tabulation as source, got {derived.source!r}")
+
+    @cached_property
+    def tabulations(self) -> tuple[Tabulation, ...]:
+        """All measured tabulations, in table order."""
+        return tuple(tabulation for table in self.tables for tabulation in table.tabulations)
+
+    @cached_property
+    def derived(self) -> tuple[Derived, ...]:
+        """All derived tabulations, in table order."""
+        return tuple(derived for table in self.tables for derived in table.derived)
+
+    @cached_property
+    def outputs(self) -> tuple[Tabulation | Derived, ...]:
+        """All tabulations that are written to files, measured and derived, in table order."""
+        return tuple(output for table in self.tables for output in table.outputs)
+
+    def tabulation(self, name: str) -> Tabulation:
+        """The measured tabulation with this name."""
+        return next(t for t in self.tabulations if t.name == name)
+
+    def measured(self, output: Tabulation | Derived) -> Tabulation:
+        """The measured tabulation behind an output: the output itself, or its source if it is derived."""
+        return output if isinstance(output, Tabulation) else self.tabulation(output.source)
+
+    def levels_of(self, tabulation: Tabulation) -> tuple[Level, ...]:
+        """The levels at which a tabulation can be published."""
+        return tuple(level for level in self.levels if tabulation.allows(level))
+
+    def extended(self, tables: tuple[Table, ...] = (), levels: tuple[Level, ...] = ()) -> Catalog:
+        """A new catalog with additional tables or levels.
+
+        Raises:
+            ValueError: An added table or level conflicts with one that exists.
+        """
+        return Catalog((*self.tables, *tables), (*self.levels, *levels))
+
+
+def _refuse_foreign_columns(tabulation: Tabulation) -> None:
+    """Refuse columns and codes that a condition's row doesn't have, and anything that isn't a plain condition.
+
+    A filter reads its own record, a cell one joined row. RTYPE is in persons and units, so only filters may use it.
+    """
+    person = {c.name: c for c in PERSONS.columns if c.name != "MAFID"}
+    unit = {c.name: c for c in UNITS.columns if c.name != "MAFID"}
+    joined = {
+        name: column
+        for name, column in (unit | person if tabulation.counts_persons else unit).items()
+        if name != "RTYPE"
+    }
+    checks = [("unit filter", tabulation.units, unit)]
+    checks += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
+    checks += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
+    for name, condition, allowed in checks:
+        # The exact type: a subclass could call code.
+        if type(condition) is not Where:
+            raise TypeError(
+                f"{tabulation.name}, {name}: expected a condition built with where(), got {type(condition).__name__}"
+            )
+        foreign = sorted(set(condition.columns) - set(allowed))
+        if foreign:
+            raise ValueError(
+                f"{tabulation.name}, {name}: expected columns among {', '.join(sorted(allowed))}, "
+                f"got {', '.join(foreign)}"
+            )
+        _refuse_foreign_codes(f"{tabulation.name}, {name}", condition, allowed)
+    if tabulation.iterate_by == "person" and not tabulation.counts_persons:
+        raise ValueError(f"{tabulation.name}: a tabulation of units can't iterate by person; use householder")
+
+
+def _refuse_foreign_codes(context: str, condition: Where, columns: Mapping[str, Column]) -> None:
+    for name, codes in condition.terms:
+        code_type = int if columns[name].is_integer else str
+        if not all(isinstance(code, code_type) for code in codes):
+            raise ValueError(f"{context}: expected codes of {name} as {code_type.__name__}, got another type")
+
+
+def _refuse_overlapping_cells(tabulation: Tabulation) -> None:
+    """Refuse cells that overlap: a row belongs to at most one cell (claim C3).
+
+    Two conjunctions overlap unless some column has disjoint codes in the two.
+    """
+    cells = list(tabulation.cells.items())
+    for i, (number, cell) in enumerate(cells):
+        for other_number, other in cells[i + 1 :]:
+            if cell.overlaps(other):
+                raise ValueError(
+                    f"{tabulation.name}: cells {number} and {other_number} overlap; a row may belong to only one cell"
+                )

@@ -1,0 +1,1 @@
+"""From a data source to results: validate, tabulate and release."""

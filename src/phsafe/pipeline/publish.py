@@ -1,0 +1,222 @@
+"""Publishing a release, the one place where exact counts meet noise: count, charge, add noise, verify, write.
+
+Exact counts stay in memory. The whole privacy loss is on the ledger's disk before any noise is drawn (claim C12), and
+it stays charged whatever fails afterwards. The folder gets its final name only after it has passed verification.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from phsafe.configs import grid
+from phsafe.configs.config import Config
+from phsafe.engines import EngineOptions, started
+from phsafe.errors import ChargedError, OutputError, PHSafeError, Reasons
+from phsafe.model.exact_numbers import text
+from phsafe.pipeline.fingerprint import fingerprint_chunks
+from phsafe.pipeline.scan import Settings, Source, count_source, open_source
+from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
+from phsafe.privacy.ledger import Ledger
+from phsafe.privacy.mechanism import Session, open_session
+from phsafe.readers import DataSource
+from phsafe.releases.file_layout import write_table
+from phsafe.releases.manifest import hash_file, manifest_of, write_manifest
+from phsafe.releases.release_folder import Release
+from phsafe.releases.verify import problems
+from phsafe.system.atomic_writes import check_new_folder, draft
+from phsafe.system.interrupts import FinishedInterrupt, uninterrupted
+from phsafe.system.progress import Progress, part, silent
+
+#: Twice the most bytes that a row of a release takes; and room for the manifest and partly filled disk blocks.
+ROW_BYTES = 200
+OTHER_BYTES = 100_000
+#: Packages whose versions the manifest records.
+PACKAGES = ("phsafe", "opendp")
+
+
+def publish(
+    config: Config,
+    data: DataSource,
+    out: Path,
+    ledger_path: Path,
+    settings: Settings,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> Release:
+    """Publish a release.
+
+    Args:
+        config: The parameters.
+        data: The confidential data.
+        out: The release folder to write; it must not exist yet.
+        ledger_path: The population's ledger, which is created if it doesn't exist.
+        settings: How to count.
+        options: Which engine counts, and its settings.
+        progress: Called with the current stage and the share of the work done.
+
+    Returns:
+        The release, opened.
+
+    Raises:
+        PHSafeError: The release was refused or failed. The message says whether its loss was charged.
+
+    """
+    with ExitStack() as stack:
+        with started(options) as running, ExitStack() as reading:
+            account, ledger, source = _prepare(config, data, out, ledger_path, running, reading)
+            stack.enter_context(explained_interrupt(out))
+            # Reserve the name and the disk space before anything is charged.
+            folder = stack.enter_context(draft(out, private=False))
+            reserve = _reserve(config, out, folder.path)
+            counts = count_source(config, source, settings, part(progress, 0.0, 0.85))
+            chunks = fingerprint_chunks(data, running)
+        progress("charging the ledger", 0.85)
+        with uninterrupted():
+            session = open_session(config, counts)
+        release_id = str(uuid.uuid4())
+        fingerprint = None if chunks is None else ledger.fingerprint(chunks)
+        details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
+        with ExitStack() as section:
+            # An interrupt stops a release that waits for the ledger; once charged, a release is finished.
+            locked = partial(section.enter_context, uninterrupted())
+            ledger.charge(account.total, release_id, details, fingerprint, locked)
+            with _charged(account):
+                progress("adding noise", 0.9)
+                noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
+                progress("writing and checking", 0.95)
+                reserve.unlink()
+                write_release(config, account_of(config, session.completed), noisy, release_id, folder.path)
+                folder.finish()
+                progress("released", 1.0)
+                return Release.read(out, config.catalog)
+
+
+def default_ledger(data: DataSource) -> Path:
+    """The default ledger of a data folder: beside it, with its name and the suffix ``.ledger``.
+
+    Links are resolved, so that a folder has one ledger however it is reached.
+    """
+    if isinstance(data, Mapping):
+        raise PHSafeError("frames in memory have no default ledger; name one with ledger=")
+    if "://" in str(data):
+        raise PHSafeError(f"{data}: a remote address has no default ledger; name a local file with --ledger")
+    folder = Path(data).resolve()
+    return folder.parent / f"{folder.name}.ledger"
+
+
+def _prepare(
+    config: Config, data: DataSource, out: Path, ledger_path: Path, options: EngineOptions, reading: ExitStack
+) -> tuple[Account, Ledger, Source]:
+    """Check all that can be checked before counting, and raise every problem together.
+
+    The source stays open until `reading` ends.
+    """
+    if not config.measurements():
+        raise PHSafeError("every budget of the config is 0, so there is nothing to release; set at least one above 0")
+    reasons = Reasons()
+    account = reasons.check(plan, config)
+    source = reasons.check(reading.enter_context, open_source(data, options, config.reader))
+    reasons.check(check_new_folder, out)
+    reasons.settle()
+    assert account is not None
+    assert source is not None
+    ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
+    ledger.check(account.total)
+    return account, ledger, source
+
+
+def _reserve(config: Config, out: Path, folder: Path) -> Path:
+    """Write a file as large as the release can become, so that a full disk is found before the charge."""
+    rows = sum(len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels)
+    size = rows * ROW_BYTES + OTHER_BYTES
+    reserve = folder / "reserve"
+    try:
+        with reserve.open("wb") as stream:
+            stream.write(bytes(size))
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise OutputError(
+            f"{out}: expected {size} bytes of free disk space, got an error: "
+            f"{error.strerror}; free some space. Nothing was charged"
+        ) from None
+    return reserve
+
+
+def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str], list[int]]]:
+    """Take every measurement of the config once."""
+    for m in config.measurements():
+        yield (m.tabulation.name, m.level.key), session.measure(m)
+
+
+def write_release(config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path) -> None:
+    """Write all files of a release, and verify them as `phsafe check` does."""
+    noise = noise_by_level(account)
+    files = {}
+    for output, _ in config.outputs():
+        frame = grid.output_frame(config, output, noisy, noise)
+        frame = frame.with_columns(VARIANCE=pl.Series([*map(repr, frame["VARIANCE"])]))
+        path = write_table(folder, config.catalog, output, frame)
+        files[str(path)] = hash_file(folder / path)
+    versions = {package: version(package) for package in PACKAGES}
+    write_manifest(folder, manifest_of(config, account, release_id, files, versions))
+    found = problems(Release.read(folder, config.catalog))
+    if found:
+        raise OutputError([f"the release failed its own verification: {problem}" for problem in found])
+    _date(folder)
+
+
+def _date(folder: Path) -> None:
+    """Set all file times to the start of the day: finer times would reveal how long counting took."""
+    day = int(time.time()) // 86_400 * 86_400
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (day, day))
+
+
+@contextmanager
+def _charged(account: Account) -> Iterator[None]:
+    """Add to every error after the charge that the loss stays charged."""
+    stays = f"the loss of {text(account.total.unbounded)} was charged before noise was drawn and stays charged"
+    try:
+        yield
+    except PHSafeError as error:
+        raise ChargedError([*error.reasons, stays]) from None
+    except Exception as error:
+        # The message of another library might contain a count.
+        raise ChargedError([f"internal error ({type(error).__name__}); please report it", stays]) from None
+
+
+@contextmanager
+def explained_interrupt(out: Path) -> Iterator[None]:
+    """Add to an interrupt whether the release was charged and finished.
+
+    The folder appears under its final name only after the charge, so its name shows whether it was.
+    """
+    existed = os.path.lexists(out)
+    try:
+        yield
+    except FinishedInterrupt:
+        raise
+    except KeyboardInterrupt:
+        if os.path.lexists(out) and not existed:
+            raise FinishedInterrupt(f"{out} was already charged, so it was finished and is complete") from None
+        raise KeyboardInterrupt("nothing was charged") from None
+
+
+def _plain(document: Any) -> Any:  # noqa: ANN401
+    """Convert a config for the ledger: numbers become text with all their digits."""
+    if isinstance(document, dict):
+        return {key: _plain(value) for key, value in document.items()}
+    return document if isinstance(document, str | int | list) else text(document)

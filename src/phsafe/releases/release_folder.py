@@ -1,0 +1,251 @@
+"""A release folder: the manifest and the noisy measurements, read and checked without access to the data.
+
+A release is public. Nothing in its folder depends on the data, except the noisy COUNT columns and the hashes of the
+files that contain them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from phsafe.configs.config import Config
+from phsafe.display.frames import Frames
+from phsafe.errors import OutputError, PHSafeError
+from phsafe.model.spec import Catalog, Derived, Tabulation
+from phsafe.model.tables import CENSUS_2020
+from phsafe.releases.file_layout import SEPARATOR, key_columns, table_path
+from phsafe.releases.manifest import FORMAT, MANIFEST
+
+if TYPE_CHECKING:
+    from phsafe.privacy.budgets import Budget
+
+VALUES = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE")
+#: A manifest takes a few pages; a larger file must be something else.
+MAX_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Release(Frames):
+    """A release: the published noisy measurements, the config behind them, and their privacy loss.
+
+    `Release.open` opens a release folder; `phsafe.release` creates one and returns it opened.
+
+    Attributes:
+        path: The release folder.
+        config: The config of the release.
+        manifest: The content of `manifest.json`: parameters, privacy statement, variances and hashes.
+
+    Example:
+        >>> release = phsafe.Release.open(home / "release")
+        >>> release.tables
+        ('PH1', 'PH2', 'PH3', 'PH4', 'PH5', 'PH6')
+        >>> float(release.budget.loss.unbounded)
+        1.073554
+    """
+
+    path: Path
+    config: Config
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path, *, force: bool = False, catalog: Catalog = CENSUS_2020) -> Release:
+        """Open a release folder and verify that it is complete and unmodified.
+
+        Args:
+            path: The release folder.
+            force: Skip verification, for example to look into a damaged folder. The manifest must still be readable.
+            catalog: The table catalog of the release. The default is that of the 2020 Census.
+
+        Returns:
+            The opened release.
+
+        Raises:
+            OutputError: If the folder is not a release, or if verification fails; with all problems found.
+
+        Example:
+            >>> phsafe.Release.open(home / "release")  # doctest: +ELLIPSIS
+            Release('release', release_id='...')
+        """
+        from phsafe.releases.verify import problems  # noqa: PLC0415  (imports this module)
+
+        release = cls.read(Path(path), catalog)
+        found = [] if force else problems(release)
+        if found:
+            raise OutputError([f"{path}: {problem}" for problem in found])
+        return release
+
+    @classmethod
+    def read(cls, path: Path, catalog: Catalog = CENSUS_2020) -> Release:
+        """Open a release folder from its manifest alone, without verifying its files.
+
+        Args:
+            path: The release folder.
+            catalog: The table catalog of the release. The default is that of the 2020 Census.
+
+        Returns:
+            The release, unverified. Use `open` unless you verify it yourself.
+
+        Raises:
+            OutputError: If the manifest can't be read or is not that of a release.
+
+        Example:
+            >>> phsafe.Release.read(home / "release").release_id == release.release_id
+            True
+        """
+        file = path / MANIFEST
+        try:
+            if file.stat().st_size > MAX_BYTES:
+                raise OutputError(f"{file}: expected a manifest, got a file of more than {MAX_BYTES} bytes")
+            manifest = json.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
+        except OSError:
+            raise OutputError(f"{path}: expected a release folder with a readable {MANIFEST}, got none") from None
+        except (ValueError, RecursionError):
+            raise OutputError(f"{file}: expected JSON, but it can't be parsed") from None
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise OutputError(f"{file}: expected a manifest with format {FORMAT}, got another format")
+        document = manifest.get("config")
+        if not isinstance(document, dict):  # Config.load would take a string as a path.
+            raise OutputError(f"{file}: expected the config as a JSON object, got something else")
+        try:
+            config = Config.load(document, catalog)
+        except PHSafeError as error:
+            raise OutputError([f"{file}: {reason}" for reason in error.reasons]) from None
+        return cls(path, config, manifest)
+
+    @property
+    def release_id(self) -> str:
+        """The random id of the release."""
+        return str(self.manifest.get("release_id", ""))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that the release has measurements for."""
+        names = {output.name for output, _ in self.config.outputs()}
+        tables = self.config.catalog.tables
+        return tuple(t.name for t in tables if any(o.name in names for o in t.outputs))
+
+    @property
+    def budget(self) -> Budget:
+        """The privacy loss of the release and the margins of error of its measurements."""
+        from phsafe.privacy.budgets import budget  # noqa: PLC0415  (slow to load)
+
+        return budget(self.config)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all noisy measurements in one frame, with the tabulation name in a first column TABULATION.
+
+        Returns:
+            The rows of all tabulations, in the order of the files.
+
+        Raises:
+            OutputError: If a file is missing or malformed.
+
+        Example:
+            >>> release.to_polars().columns[:3]
+            ['TABULATION', 'REGION_ID', 'REGION_TYPE']
+        """
+        return pl.concat(
+            self.measurements(output.name).select(pl.lit(output.name).alias("TABULATION"), pl.all())
+            for output, _ in self.config.outputs()
+        )
+
+    def __repr__(self) -> str:
+        """The folder name and the id. The full path is left out, since notebooks and logs are shared."""
+        return f"Release({self.path.name!r}, release_id={self.release_id!r})"
+
+    def _repr_html_(self) -> str:
+        from phsafe.display.notebook import release_html  # noqa: PLC0415  (needed in notebooks only)
+
+        return release_html(self)
+
+    def output(self, name: str) -> Tabulation | Derived:
+        """Return the specification of a published tabulation.
+
+        Args:
+            name: The name of the tabulation, such as "PH1_num".
+
+        Returns:
+            The tabulation, measured or derived.
+
+        Raises:
+            OutputError: If the release has no such tabulation.
+
+        Example:
+            >>> list(release.output("PH2").cells)
+            [3, 4, 6, 7, 9, 10, 12, 13]
+        """
+        for output, _ in self.config.outputs():
+            if output.name == name:
+                return output
+        known = ", ".join(output.name for output, _ in self.config.outputs())
+        raise OutputError(f"{self.path}: expected one of {known}, got {name!r}")
+
+    def measurements(self, name: str) -> pl.DataFrame:
+        """Read the noisy measurements of one tabulation.
+
+        Args:
+            name: The name of the tabulation, such as "PH1_num".
+
+        Returns:
+            One row per region, iteration and cell, in the order of the file: REGION_ID, REGION_TYPE, ITERATION_CODE,
+            DATA_CELL, COUNT, NOISE_DISTRIBUTION and VARIANCE.
+
+        Raises:
+            OutputError: If the release has no such tabulation, or if its file is missing or malformed.
+
+        Example:
+            >>> release.measurements("PH2")["NOISE_DISTRIBUTION"].unique().to_list()
+            ['Discrete Gaussian']
+        """
+        output = self.output(name)
+        keys = key_columns(self.config.catalog, output)
+        types: dict[str, type[pl.DataType]] = dict.fromkeys(keys, pl.String)
+        types |= {
+            list(keys)[-1]: pl.Int64,
+            "COUNT": pl.Int64,
+            "NOISE_DISTRIBUTION": pl.String,
+            "VARIANCE": pl.Float64,
+        }
+        file = self.path / table_path(output)
+        try:
+            frame = pl.read_csv(file, separator=SEPARATOR, schema=types, truncate_ragged_lines=False, glob=False)
+        except (OSError, pl.exceptions.PolarsError):
+            raise OutputError(
+                f"{file}: expected {', '.join(types)} separated by {SEPARATOR}, got no such file or another layout"
+            ) from None
+        frame = frame.rename({header: name for header, name in keys.items() if header != name})
+        if "ITERATION_CODE" not in frame.columns:
+            frame = frame.insert_column(2, pl.lit("*").alias("ITERATION_CODE"))
+        return frame
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Read the noisy measurements behind a published table.
+
+        Args:
+            name: The name of the table, such as "PH1".
+
+        Returns:
+            The measurements of all tabulations of the table, with the tabulation name in a last column TABULATION.
+
+        Raises:
+            OutputError: If the release has no measurements for the table, or if a file is missing or malformed.
+
+        Example:
+            >>> release.table("PH1")["TABULATION"].unique().sort().to_list()
+            ['PH1_denom', 'PH1_num']
+        """
+        for table in self.config.catalog.tables:
+            if table.name == name:
+                outputs = {output.name for output, _ in self.config.outputs()}
+                names = [output.name for output in table.outputs if output.name in outputs]
+                frames = [self.measurements(n).with_columns(TABULATION=pl.lit(n)) for n in names]
+                if frames:
+                    return pl.concat(frames)
+        raise OutputError(f"{self.path}: expected the name of a published table, got {name!r}")

@@ -1,0 +1,125 @@
+"""Verification of release folders (`phsafe check`): complete, unmodified and consistent with their config."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from phsafe.configs import grid
+from phsafe.errors import PHSafeError
+from phsafe.model import exact_numbers
+from phsafe.model.spec import Derived, Tabulation
+from phsafe.privacy.accountant import Account, noise_by_level, plan
+from phsafe.releases.file_layout import table_path
+from phsafe.releases.manifest import MANIFEST, hash_file, manifest_of
+from phsafe.releases.release_folder import Release
+
+#: Relative tolerance for variances: the recomputed value may differ from the stored one in the last bit of a sum.
+RELATIVE = 1e-12
+ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def problems(release: Release) -> list[str]:
+    """Return all problems of a release folder; an empty list if it is intact."""
+    planned = plan(release.config)
+    return [
+        *_file_problems(release),
+        *_manifest_problems(release, planned),
+        *_table_problems(release, noise_by_level(planned)),
+    ]
+
+
+def _file_problems(release: Release) -> Iterator[str]:
+    expected = {str(table_path(output)) for output, _ in release.config.outputs()}
+    found = set()
+    for root, _, names in os.walk(release.path):
+        found |= {str((Path(root) / name).relative_to(release.path)) for name in names}
+    for name in sorted(expected - found):
+        yield f"{name} is missing"
+    extra = len(found - expected - {MANIFEST})
+    if extra:
+        yield f"expected only the manifest and the files of its config, got {extra} more; remove the others"
+    hashes = release.manifest.get("files")
+    if not isinstance(hashes, dict) or set(hashes) != expected:
+        yield "the manifest doesn't list exactly the files that its config produces"
+        return
+    for name in sorted(expected & found):
+        if hash_file(release.path / name) != hashes[name]:
+            yield f"{name} was changed: its hash differs from the manifest"
+
+
+def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
+    """Compare the manifest with its config. Versions and the random id can't be verified and are taken as stated."""
+    given = release.manifest
+    expected = _read_back(manifest_of(release.config, planned, release.release_id, {}, {}))
+    if not isinstance(given.get("privacy"), dict):
+        yield "the manifest has no privacy statement"
+    else:
+        for name, value in expected["privacy"].items():
+            if not _same(given["privacy"].get(name), value):
+                yield f"{name} in the privacy statement doesn't match the config"
+    if not _same(given.get("levels"), expected["levels"]):
+        yield "the levels in the manifest don't match the config"
+    if set(given) != set(expected) or not ID.fullmatch(release.release_id):
+        yield "the manifest lacks a key, has one too many, or has an invalid release_id"
+
+
+def _table_problems(release: Release, noise: grid.NoiseOf) -> Iterator[str]:
+    for output, _ in release.config.outputs():
+        if not (release.path / table_path(output)).is_file():
+            continue
+        try:
+            frame = release.measurements(output.name)
+        except PHSafeError as error:
+            yield from error.reasons
+            continue
+        yield from _rows_problems(release, output, frame, noise)
+
+
+def _rows_problems(
+    release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: grid.NoiseOf
+) -> Iterator[str]:
+    file = table_path(output)
+    expected = grid.output_frame(release.config, output, noise=noise)
+    keys = list(grid.KEYS)
+    if not frame.select(keys).equals(expected.select(keys)):
+        yield f"{file}: the rows don't match the grid of the config, in its order"
+        return
+    if frame["COUNT"].null_count():
+        yield f"{file}: expected a whole number in every COUNT, but some have none"
+    if not frame["NOISE_DISTRIBUTION"].equals(expected["NOISE_DISTRIBUTION"]):
+        yield f"{file}: NOISE_DISTRIBUTION doesn't match the config"
+    variance, right = frame["VARIANCE"], expected["VARIANCE"]
+    if variance.null_count() or not ((variance - right).abs() <= RELATIVE * right).all():
+        yield f"{file}: VARIANCE doesn't match the config"
+
+
+def _read_back(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest after a round trip through JSON."""
+    document: dict[str, Any] = json.loads(exact_numbers.dumps(manifest), parse_float=Decimal)
+    return document
+
+
+def _same(given: object, right: object) -> bool:
+    """Whether two documents are equal, up to rounding in the last bits of computed numbers."""
+    if isinstance(right, dict) and isinstance(given, dict):
+        return set(given) == set(right) and all(_same(given[name], value) for name, value in right.items())
+    if isinstance(right, list) and isinstance(given, list):
+        return len(given) == len(right) and all(map(_same, given, right))
+    return given == right or (isinstance(right, Decimal) and _close(given, float(right)))
+
+
+def _close(given: object, value: float) -> bool:
+    if not isinstance(given, int | Decimal):  # Manifests are parsed with exact decimals.
+        return False
+    try:
+        return abs(float(given) - value) <= RELATIVE * abs(value)
+    except OverflowError:
+        return False

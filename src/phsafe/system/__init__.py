@@ -1,0 +1,1 @@
+"""Operating-system services: atomic writes, scratch folders, worker processes, signals and progress reporting."""

@@ -1,0 +1,83 @@
+"""Errors and coverage of finished tables."""
+
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+import pytest
+
+import phsafe
+from phsafe.accuracy_study import truth
+from phsafe.accuracy_study.table_errors import Finished, finished, lines_of, rows_of
+from phsafe.accuracy_study.variants import Variant
+from phsafe.pipeline.demo import true_value
+from phsafe.pipeline.scan import Settings, count
+
+from .conftest import SMALL
+
+
+def test_lines_equal_exact_values(make_config):
+    config = make_config(states=("50",), kept=tuple(t.name for t in make_config().catalog.tabulations))
+    counts = count(config, SMALL, Settings(truncate=False, skip_validation=True))
+    tidy = phsafe.tabulate(config, SMALL, truncate=False, skip_validation=True)
+    found = truth.lines(config, counts)
+    assert set(found) == {table.name for table in config.catalog.tables}
+    for table in config.catalog.tables:
+        for row in found[table.name].filter(pl.col("LEVEL") != "usa_*").iter_rows(named=True):
+            group = tidy.filter(REGION_TYPE=row["REGION_TYPE"], ITERATION_CODE=row["ITERATION_CODE"])
+            expected = true_value(config.catalog, table, row["CELL"], group)
+            assert row["VALUE"] == pytest.approx(expected, nan_ok=True), (table.name, row)
+
+
+def test_averages_need_numerator_and_denominator_at_the_same_level(make_config):
+    config = make_config(kept=("PH1_num",))
+    counts = count(config, SMALL, Settings(skip_validation=True))
+    assert truth.lines(config, counts) == {}
+
+
+def frame(values, names=("VALUE",)):
+    keys = {"REGION_TYPE": "STATE", "REGION_ID": "50", "ITERATION_CODE": "*"}
+    rows = [{**keys, "CELL": i, **dict(zip(names, value, strict=True))} for i, value in enumerate(values)]
+    return pl.DataFrame(rows)
+
+
+def test_coverage_of_truncated_value_and_of_truth(make_config):
+    variant = Variant(None, Decimal(1), make_config())
+    true = frame([(10.0,), (20.0,), (float("nan"),)]).with_columns(LEVEL=pl.lit("state_*"))
+    cut = frame([(8.0,), (20.0,), (float("nan"),)]).with_columns(LEVEL=pl.lit("state_*"))
+    names = ("LABEL", "ESTIMATE", "LOWER_90", "UPPER_90")
+    releases = [
+        {"joint": {"PH1": frame([("a", 7, 6, 9), ("b", 20, 20, 20), ("c", 1, 1, 1)], names)}},
+        {"joint": {"PH1": frame([("a", 11, 9, 12), ("b", 26, 21, 30), ("c", 1, 1, 1)], names)}},
+    ]
+    (one,) = finished(variant, {"PH1": true}, {"PH1": cut}, releases)
+    (row,) = rows_of(one)
+    assert (row["LINES"], row["RELEASES"]) == (2, 2)
+    assert row["COVERAGE_TRUNCATED"] == 0.5
+    assert row["COVERAGE"] == 0.5
+    assert row["COVERAGE_ERROR"] == pytest.approx(0.5)
+    assert row["BIAS"] == pytest.approx(np.mean([-3, 0, 1, 6]))
+    assert row["NOISE_BIAS"] == pytest.approx(np.mean([-1, 0, 3, 6]))
+    assert row["TRUNCATION_BIAS"] == -1
+    assert row["WIDTH"] == pytest.approx(np.mean([3, 0, 3, 9]))
+    lines = lines_of(one)
+    assert lines["COVERAGE"].to_list() == [0.5, 0.5]
+    assert lines["COVERAGE_TRUNCATED"].to_list() == [0.5, 0.5]
+    assert lines["TRUNCATION"].to_list() == [-2, 0]
+    assert isinstance(one, Finished)
+
+
+def test_both_methods_finish_the_same_releases(report):
+    rows = report.base(report.tables)
+    assert set(rows["METHOD"]) == {"joint", "independent"}
+    assert set(rows["TABLE"]) == {"PH7", "PH8"}
+    assert set(rows["RELEASES"]) == {1}
+    # The truth and the effect of truncation don't depend on the method.
+    truncation = rows.group_by("TABLE", "LEVEL").agg(pl.col("TRUNCATION_BIAS").n_unique(), pl.col("LINES").n_unique())
+    assert truncation["TRUNCATION_BIAS"].max() == truncation["LINES"].max() == 1
+
+
+def test_intervals_cover_the_truncated_value(report):
+    """With one release of each of six variants, coverage is far from 90 % only if something is wrong."""
+    share = report.lines.filter(METHOD="joint")["COVERAGE_TRUNCATED"].mean()
+    assert 0.8 < share <= 1

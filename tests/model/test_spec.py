@@ -1,0 +1,114 @@
+import random
+
+import pytest
+
+from phsafe.model.conditions import Where, where
+from phsafe.model.levels import HISPANIC, LEVELS, NATION, STATE, UNATTRIBUTED, Geography, IterationLevel, Level
+from phsafe.model.spec import Catalog, Derived, Line, Table, Tabulation
+from phsafe.model.tables import CENSUS_2020
+
+
+def table(*tabulations, name="PH9", derived=()):
+    return Table(name, "Title", "Universe", (Line(1, "Total"),), tabulations, derived)
+
+
+def persons(cells=None, name="PH9", **fields):
+    return Tabulation(name, cells or {1: where()}, persons=where(RTYPE=3), **fields)
+
+
+def test_overlapping_cells_are_refused():
+    with pytest.raises(ValueError, match="cells 1 and 3 overlap"):
+        persons({1: where(QAGE=range(18)), 2: where(QAGE=range(18, 40)), 3: where(RELSHIP="20", QAGE=17)})
+    with pytest.raises(ValueError, match="overlap"):
+        persons({1: where(), 2: where(QAGE=5)})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: persons({1: where(MAFID=100_000_001)}),
+        lambda: persons({1: where(TABBLKST="44")}),
+        lambda: persons({1: where(RTYPE=3)}),
+        lambda: persons({1: where(AGE=3)}),
+        lambda: Tabulation("PH9", {1: where(QAGE=3)}),
+        lambda: Tabulation("PH9", {1: where()}, persons=where(HHT="1")),
+        lambda: Tabulation("PH9", {1: where()}, units=where(QAGE=3)),
+        lambda: Tabulation("PH9", {1: where()}, persons=where(MAFID=100_000_001)),
+        lambda: Tabulation("PH9", {1: where()}, units=where(MAFID=100_000_001)),
+    ],
+)
+def test_columns_of_another_record_are_refused(make):
+    with pytest.raises(ValueError, match="expected columns among"):
+        make()
+
+
+@pytest.mark.parametrize("cell", [where(QAGE="17"), where(RELSHIP=20), where(TEN=1)])
+def test_codes_of_another_type_are_refused(cell):
+    with pytest.raises(ValueError, match="expected codes of"):
+        persons({1: cell})
+
+
+class Wider(Where):
+    """A subclass of a condition that runs code."""
+
+    def allows(self, row):
+        return bool(random.getrandbits(1))
+
+
+@pytest.mark.parametrize("condition", [lambda row: True, Wider(), "QAGE > 3"])
+def test_anything_but_a_plain_condition_is_refused(condition):
+    for fields in ({"cells": {1: condition}}, {"persons": condition}, {"units": condition}):
+        with pytest.raises(TypeError, match=r"expected a condition built with where\(\), got"):
+            Tabulation(**{"name": "PH9", "cells": {1: where()}, "persons": where()} | fields)
+
+
+def test_a_tabulation_of_units_cannot_iterate_by_person():
+    with pytest.raises(ValueError, match="iterate by person"):
+        Tabulation("PH9", {1: where()}, iterate_by="person")
+    with pytest.raises(ValueError, match="got 'dog'"):
+        persons(iterate_by="dog")
+
+
+@pytest.mark.parametrize("name", ["", "../PH9", "PH 9", "9PH", "PH9\n", "PH9/x", "PH|9"])
+def test_invalid_names_are_refused(name):
+    with pytest.raises(ValueError, match="name"):
+        persons(name=name)
+
+
+def test_a_tabulation_without_cells_is_refused():
+    with pytest.raises(ValueError, match="at least one cell"):
+        Tabulation("PH9", {})
+
+
+def test_levels_of_a_tabulation_without_iterations():
+    only_hispanic = Level(NATION, IterationLevel("H", "H", (HISPANIC,), covers=False))
+    catalog = CENSUS_2020.extended(levels=(only_hispanic,))
+    assert [level.key for level in catalog.levels_of(catalog.tabulation("PH2"))] == ["usa_*", "state_*"]
+    assert [level.key for level in catalog.levels_of(catalog.tabulation("PH3"))][-1] == "usa_H"
+
+
+def test_duplicate_tabulations_and_levels_are_refused():
+    with pytest.raises(ValueError, match="every tabulation once"):
+        CENSUS_2020.extended((table(persons(name="PH2")),))
+    with pytest.raises(ValueError, match="every tabulation once"):
+        CENSUS_2020.extended((table(persons(name="PH8_num")),))
+    with pytest.raises(ValueError, match="every level once"):
+        CENSUS_2020.extended(levels=(LEVELS[0],))
+
+
+def test_a_derived_tabulation_without_a_source_is_refused():
+    with pytest.raises(ValueError, match="PH99"):
+        CENSUS_2020.extended((table(derived=(Derived("PH9", "PH99", {1: (1,)}),)),))
+
+
+def test_two_geographies_of_one_region_type_are_refused():
+    other = Geography("s", "S", "STATE", ("TABBLKST",), (("44", "Rhode Island"),))
+    with pytest.raises(ValueError, match="one geography of region type STATE"):
+        Catalog(CENSUS_2020.tables, (Level(STATE, UNATTRIBUTED), Level(other, UNATTRIBUTED)))
+
+
+def test_extending_does_not_change_the_original_catalog():
+    before = CENSUS_2020.outputs
+    extended = CENSUS_2020.extended((table(persons()),))
+    assert CENSUS_2020.outputs is before
+    assert [o.name for o in extended.outputs] == [*(o.name for o in before), "PH9"]

@@ -1,0 +1,130 @@
+"""What a release must never do: count without truncation, draw noise uncharged, or show how the input was."""
+
+import hashlib
+import json
+
+import polars as pl
+import pytest
+
+import phsafe
+from phsafe.configs.grid import output_frame
+from phsafe.errors import DataError
+from phsafe.model.exact_numbers import dumps
+from phsafe.pipeline import publish
+from phsafe.privacy import mechanism
+from phsafe.privacy.ledger import Ledger
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The exact counts that releases give to the mechanism."""
+    seen = []
+
+    def session(config, counts):
+        seen.append((config, counts))
+        return mechanism.open_session(config, counts)
+
+    monkeypatch.setattr(publish, "open_session", session)
+    return seen
+
+
+def same_as_expected(counted, expected, path):
+    ((config, counts),) = counted
+    found = {
+        (output.name, *row[:4]): row[4]
+        for output, _ in config.outputs()
+        for row in output_frame(config, output, counts)
+        .select("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "DATA_CELL", "COUNT")
+        .iter_rows()
+    }
+    wanted = expected(path)
+    return {key: number for key, number in found.items() if number} == {
+        key: number for key, number in wanted.items() if number
+    }
+
+
+def test_a_release_from_python_is_truncated(counted, us, small, tmp_path, expected):
+    phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", skip_validation=True)
+    assert same_as_expected(counted, expected, small / "expected_truncated_counts.csv")
+    assert not same_as_expected(counted, expected, small / "expected_counts.csv")
+
+
+def test_a_release_from_the_command_line_is_truncated(counted, phsafe_command, us, small, tmp_path, expected):
+    outcome = phsafe_command("release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger")
+    assert outcome.code == 0, outcome.err
+    assert same_as_expected(counted, expected, small / "expected_truncated_counts.csv")
+
+
+def test_the_whole_loss_is_charged_before_any_noise_is_drawn(us, small, tmp_path, monkeypatch):
+    charged = []
+    measure = mechanism.Session.measure
+
+    def watch(session, measurement):
+        charged.append([entry.loss.unbounded for entry in Ledger.open(tmp_path / "ledger").entries()])
+        return measure(session, measurement)
+
+    monkeypatch.setattr(mechanism.Session, "measure", watch)
+    released = phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", skip_validation=True)
+    assert len(charged) == len(released.config.measurements())
+    assert {tuple(losses) for losses in charged} == {(released.budget.loss.unbounded,)}
+
+
+@pytest.mark.parametrize("mode", ["published", "tight", "tight-bounded"])
+def test_the_manifest_names_each_loss_by_its_own_neighbours(us, small, tmp_path, mode):
+    released = phsafe.release(
+        us, small, tmp_path / "out", ledger=tmp_path / "ledger", sensitivity=mode, skip_validation=True
+    )
+    stated, loss = released.manifest["privacy"], released.budget.loss
+    assert (stated["rho"], stated["rho_bounded"]) == (loss.unbounded, loss.bounded)
+    assert float(stated["epsilon"]) == loss.epsilon() < loss.epsilon_bounded() == float(stated["epsilon_bounded"])
+
+
+def test_the_manifest_is_silent_about_settings_that_follow_the_data(us, small, tmp_path):
+    manifests = []
+    for name, settings in {"a": {}, "b": {"skip_validation": True, "allow_unclassified": True}}.items():
+        phsafe.release(us, small, tmp_path / name, ledger=tmp_path / f"{name}.ledger", **settings)
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
+        assert "validation" not in dumps(manifest) and "unclassified" not in dumps(manifest)
+        manifests.append({key: value for key, value in manifest.items() if key not in ("release_id", "files")})
+    assert manifests[0] == manifests[1]
+
+
+def damaged(small_frames, *columns):
+    persons = small_frames["persons"].with_columns(pl.lit("99").alias(column) for column in columns)
+    return small_frames | {"persons": persons}
+
+
+def test_a_refusal_is_the_same_whatever_the_rules_and_however_many(us, small_frames, tmp_path):
+    messages = set()
+    for i, columns in enumerate([("RELSHIP",), ("CENRACE",), ("RELSHIP", "CENRACE", "CENHISP")]):
+        with pytest.raises(DataError) as refused:
+            phsafe.release(us, damaged(small_frames, *columns), tmp_path / "out", ledger=tmp_path / f"{i}.ledger")
+        messages.add(str(refused.value))
+    assert len(messages) == 1 and not any(letter.isdigit() for letter in messages.pop())
+
+
+def test_standard_error_is_the_same_with_warnings_and_without(phsafe_command, us, small, tmp_path):
+    """The small dataset has warnings; without its persons and units there are none."""
+    assert len(phsafe.validate(us, small).of("warning")) > 0
+    quiet = tmp_path / "quiet"
+    quiet.mkdir()
+    for name in ("persons", "units", "geo"):
+        (quiet / f"{name}.csv").write_text((small / f"{name}.csv").read_text().splitlines()[0] + "\n")
+    assert phsafe.validate(us, quiet).of("warning") == ()
+    texts = set()
+    for name, data in {"loud": small, "quiet": quiet}.items():
+        ledger = tmp_path / name / "ledger"
+        ledger.parent.mkdir(exist_ok=True)
+        outcome = phsafe_command("release", us, data, ledger.parent / "out", "--ledger", ledger)
+        assert outcome.code == 0
+        texts.add(outcome.err)
+    assert len(texts) == 1
+
+
+def test_a_fingerprint_and_the_head_need_the_key(tmp_path):
+    first, second = (Ledger.create(tmp_path / name, 1) for name in ("a.ledger", "b.ledger"))
+    assert first.fingerprint([b"data"]) != second.fingerprint([b"data"])
+    assert first.fingerprint([b"data"]) != hashlib.sha256(b"fingerprint\ndata").hexdigest()
+    key = tmp_path / "a.ledger.key"
+    key.write_text((tmp_path / "b.ledger.key").read_text())
+    assert first.verify() != []

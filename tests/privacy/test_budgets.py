@@ -1,0 +1,239 @@
+"""`phsafe budget`: the paper's parameter table, the comparison of modes, and the output of the command."""
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from phsafe.cli.budget import budget as budget_command
+from phsafe.cli.ledger import app as ledger_app
+from phsafe.configs.config import Config
+from phsafe.errors import PHSafeError
+from phsafe.privacy.budgets import budget, compare
+from phsafe.privacy.mechanism import noise_of
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+US = EXAMPLES / "us.json"
+# The paper's parameter table: truncation thresholds, and MOE targets by level.
+PEOPLE = {"usa_*": 500, "usa_A-G": 500, "usa_H,I": 500, "state_*": 200, "state_A-G": 68, "state_H,I": 200}
+TARGETS = {
+    "PH1_num": (10, PEOPLE), "PH1_denom": (None, PEOPLE),
+    "PH2": (10, {"usa_*": 500, "state_*": 200}),
+    "PH3": (6, PEOPLE | {"state_A-G": 20}),
+    "PH4": (10, PEOPLE), "PH5_denom": (None, PEOPLE),
+    "PH6": (6, {"usa_*": 500, "state_*": 200}),
+    "PH7": (10, PEOPLE), "PH8_denom": (None, PEOPLE),
+}  # fmt: skip
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(budget_command)
+app.add_typer(ledger_app)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def exact(text):
+    return json.loads(text, parse_float=Decimal)
+
+
+def test_the_papers_totals_and_every_margin_of_error():
+    document = exact(budget(US).to_json())
+    total = document["total"]
+    assert set(total) == {"rho", "rho_bounded", "epsilon", "delta"}
+    assert (total["rho"], total["rho_bounded"], total["delta"]) == tuple(
+        map(Decimal, ("1.257281", "2.514562", "1e-10"))
+    )
+    found = {(row["tabulation"], row["level"]): row for row in document["levels"]}
+    expected = {(name, key) for name, (_, targets) in TARGETS.items() for key in targets}
+    assert found.keys() == expected
+    assert len(found) == 46
+    config = Config.load(US)
+    for (name, key), row in found.items():
+        tau, targets = TARGETS[name]
+        assert set(row) == {
+            "tabulation",
+            "level",
+            "tau",
+            "sensitivity",
+            "rho",
+            "rho_bounded",
+            "sigma2",
+            "moe",
+        }
+        assert row["tau"] == tau
+        assert row["sensitivity"] == (2 if tau is None else 2 * tau + 2)
+        assert isinstance(row["sensitivity"], int)
+        stated = config.budgets[name][key]
+        assert (row["rho"], row["rho_bounded"]) == (stated, 2 * stated)
+        k = 2 if tau is None else 2 * (tau + 1) ** 2
+        assert float(row["sigma2"]) == pytest.approx(float(k / Fraction(stated)), rel=1e-12)
+        # A budget of six decimal places meets its target to within half a unit of its last place.
+        slack = targets[key] * 0.0000005 / float(stated) / 2
+        assert abs(float(row["moe"]) - targets[key]) <= slack * 1.05 + 0.001, (name, key)
+    assert float(found["PH1_denom", "usa_*"]["moe"]) == pytest.approx(495.99, abs=0.005)
+
+
+def test_reported_noise_is_that_of_a_release():
+    for mode in ("published", "tight", "tight-bounded"):
+        config = Config.load(US).with_sensitivity(mode)
+        reported = [row.event.noise for row in budget(config).rows]
+        assert reported == [noise_of(config, m) for m in config.measurements()]
+
+
+@pytest.mark.parametrize(
+    ("mode", "rho", "bounded", "delta_person", "person", "unit"),
+    [
+        ("published", "1.257281", "2.514562", 22, 242, 2),
+        ("tight", "1.257281", "5.029124", 10 * 2**0.5, 100, 1),
+        ("tight-bounded", "0.6286405", "2.514562", 20 * 2**0.5, 200, 2),
+    ],
+)
+def test_modes(mode, rho, bounded, delta_person, person, unit):
+    result = run("budget", US, "--sensitivity", mode, "--json")
+    assert result.exit_code == 0
+    document = exact(result.stdout)
+    assert (document["total"]["rho"], document["total"]["rho_bounded"]) == (Decimal(rho), Decimal(bounded))
+    first = next(row for row in document["levels"] if row["tabulation"] == "PH1_num")
+    unit_row = next(row for row in document["levels"] if row["tabulation"] == "PH1_denom")
+    assert float(first["sensitivity"]) == pytest.approx(delta_person)
+    assert float(first["sigma2"]) == pytest.approx(person / 0.002619)
+    assert float(unit_row["sigma2"]) == pytest.approx(unit / 0.000022)
+
+
+def test_exact_margins_are_integers_close_to_the_formula():
+    for row in budget(US).rows:
+        assert isinstance(row.moe_exact, int)
+        assert row.moe_exact == pytest.approx(row.moe, abs=1)
+
+
+def test_puerto_rico_has_no_national_levels():
+    document = exact(budget(EXAMPLES / "pr.json").to_json())
+    assert document["total"]["rho"] == Decimal("1.226649")
+    assert {row["level"] for row in document["levels"]} == {"state_*", "state_A-G", "state_H,I"}
+
+
+def test_pure_dp_reports_epsilon_instead_of_rho():
+    pure = {**Config.load(US).to_production(), "privacy_defn": "puredp"}
+    document = exact(budget(pure).to_json())
+    assert document["total"] == {
+        "epsilon": Decimal("1.257281"), "epsilon_bounded": Decimal("2.514562"), "delta": 0,
+    }  # fmt: skip
+    row = document["levels"][0]
+    assert {"epsilon", "epsilon_bounded"} <= set(row)
+    assert "rho" not in row
+    assert row["sensitivity"] == 22
+    assert shown(compare(pure).render()).count("2020 noise accounted tightly") == 1
+    assert "1.257281" in shown(budget(pure).render())
+
+
+def test_epsilon_depends_on_delta():
+    values = [exact(run("budget", US, "--json", "--delta", d).stdout)["total"] for d in ("1e-5", "1e-10")]
+    assert float(values[0]["epsilon"]) == pytest.approx(8.10637, abs=1e-4)
+    assert float(values[1]["epsilon"]) == pytest.approx(11.41237, abs=1e-4)
+
+
+def shown(renderable):
+    console = Console(file=StringIO(), width=80)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+def test_tables_fit_eighty_columns_with_all_digits():
+    text = shown(budget(US).render())
+    for number in ("0.000022", "0.662976", "1.257281", "2.514562", "495.99", "92401.68", "PH8_denom"):
+        assert number in text
+    assert "…" not in text
+
+
+def test_comparison_shows_three_modes_and_the_2020_noise_accounted_tightly():
+    result = run("budget", US, "--compare")
+    assert result.exit_code == 0
+    line = next(line for line in result.stdout.split("\n") if "2020 noise accounted tightly" in line)
+    unbounded, bounded = line.split()[4:6]
+    assert float(unbounded) == pytest.approx(0.488, abs=0.0005)
+    assert float(bounded) == pytest.approx(1.954, abs=0.0005)
+    document = exact(run("budget", US, "--compare", "--json").stdout)
+    assert list(document["modes"]) == ["published", "tight", "tight-bounded"]
+    assert float(document["published_accounted_tightly"]["total"]["rho"]) == pytest.approx(0.488, abs=0.0005)
+    moe = [document["modes"][mode]["levels"][0]["moe"] for mode in document["modes"]]
+    assert [float(m / moe[0]) for m in moe] == pytest.approx([1, 0.643, 0.909], abs=0.001)
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "-1", "nan", "inf", "x", "1e-999999999"])
+def test_an_invalid_delta_is_a_usage_error(delta):
+    assert run("budget", US, f"--delta={delta}").exit_code == 2
+
+
+def test_an_unknown_mode_or_missing_file_is_reported():
+    for arguments in (("budget", US, "--sensitivity", "loose"), ("budget", "absent.json")):
+        result = run(*arguments)
+        assert isinstance(result.exception, PHSafeError)
+
+
+def test_a_budget_needs_neither_opendp_nor_numpy():
+    """The command starts quickly because it imports no heavy libraries."""
+    code = (
+        "import sys; from phsafe.privacy.budgets import budget; budget(sys.argv[1]).to_json(); "
+        "print([m for m in ('opendp', 'numpy', 'scipy', 'polars', 'ibis') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(US)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# --- phsafe ledger ----------------------------------------------------------------------------------------------
+
+
+def test_ledger_commands(tmp_path):
+    file = tmp_path / "ledger"
+    assert run("ledger", "init", file, "--cap", "2.514562").exit_code == 0
+    document = exact(run("ledger", "show", file, "--json").stdout)
+    assert (document["cap"], document["spent"], document["entries"]) == (Decimal("2.514562"), 0, [])
+    from phsafe.privacy.accountant import plan
+    from phsafe.privacy.ledger import Ledger
+
+    Ledger.open(file).charge(plan(Config.load(US)).total, "r1", {"sensitivity": "published"})
+    document = exact(run("ledger", "show", file, "--json").stdout)
+    (entry,) = document["entries"]
+    assert (entry["release_id"], entry["loss"], entry["loss_bounded"]) == (
+        "r1", Decimal("1.257281"), Decimal("2.514562"),
+    )  # fmt: skip
+    assert document["left"] == Decimal("1.257281")
+    shown = run("ledger", "show", file).stdout
+    assert "left 1.257281" in shown
+    assert "published" in shown
+    details = {
+        "config": {"state_filter": ["44"], "sensitivity": "tight"},
+        "settings": {"skip_validation": True},
+    }
+    Ledger.open(file).charge(plan(Config.load(US)).total, "r2", details)
+    shown = run("ledger", "show", file).stdout
+    assert "tight" in shown
+    assert "skipped" in shown
+    assert "state_filter" not in shown
+    assert run("ledger", "verify", file).exit_code == 0
+    assert run("ledger", "verify", file, "--head", entry["hash"]).exit_code == 0
+    assert isinstance(run("ledger", "verify", file, "--head", "0").exception, PHSafeError)
+    assert isinstance(run("ledger", "init", file, "--cap", "9").exception, PHSafeError)
+    for cap in ("0", "-1", "inf", "nan", "x", "1e99999999", "1e-99999999"):
+        assert run("ledger", "init", tmp_path / "new", f"--cap={cap}").exit_code == 2
+    assert run("ledger", "init", tmp_path / "new", "--cap", "1", "--privacy", "none").exit_code == 2
+    assert run("ledger", "init", tmp_path / "new", "--cap", "1", "--privacy", "puredp").exit_code == 0
+
+
+def test_a_budget_is_a_frame_a_chart_and_a_notebook_table():
+    found = budget(US)
+    frame = found.to_polars()
+    assert frame.height == 46
+    assert float(found.loss.unbounded) == pytest.approx(frame["LOSS"].sum())
+    assert "1.257281" in found.plot().title
+    assert "1.257281" in found._repr_html_() and "tight-bounded" in compare(US)._repr_html_()

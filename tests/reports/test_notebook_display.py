@@ -1,0 +1,102 @@
+"""Results in a notebook: rich displays, frames for other libraries, charts, and error messages."""
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+import phsafe
+from phsafe.errors import PHSafeError
+from phsafe.estimation import Estimates
+from phsafe.privacy.budgets import compare
+from phsafe.releases.release_folder import Release
+
+
+@pytest.fixture(scope="module")
+def release(partial) -> Release:
+    return partial("no average")
+
+
+@pytest.fixture(scope="module")
+def estimates(release) -> Estimates:
+    return phsafe.estimate(release, "independent")
+
+
+def test_results_convert_to_polars_arrow_and_pandas(release, estimates):
+    costs = release.budget
+    for result, key in ((release, "TABULATION"), (estimates, "TABLE"), (costs, "TABULATION")):
+        frame = result.to_polars()
+        assert frame.columns[0] == key
+        assert pl.from_arrow(result.to_arrow()).equals(frame)
+        assert pl.from_pandas(result.to_pandas()).shape == frame.shape
+    assert release.to_polars().height == sum(release.table(name).height for name in release.tables)
+    assert estimates.to_polars().height == sum(frame.height for frame in estimates.tables.values())
+    assert costs.to_polars()["LOSS"].sum() == pytest.approx(float(costs.loss.unbounded))
+
+
+def test_missing_pandas_is_explained(release, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(PHSafeError, match="pip install pandas"):
+        release.to_pandas()
+
+
+def test_table_of_a_region_by_name_or_code(estimates):
+    by_name = estimates.table("PH7", region="rhode island", iteration="Total population")
+    assert by_name.equals(estimates.table("PH7", region="44", iteration="*"))
+    assert by_name["LABEL"].to_list()[1] == "Owned with a mortgage or a loan"
+    for wrong, why in (
+        ({"name": "PH9"}, "expected one of PH2, PH7, got 'PH9'"),
+        ({"name": "PH7", "region": "Utopia"}, "region: expected a name or code, such as"),
+        ({"name": "PH7", "iteration": "Z"}, r"iteration: expected one of \*, A"),
+    ):
+        with pytest.raises(PHSafeError, match=why):
+            estimates.table(**wrong)
+
+
+def numbers(svg) -> set[str]:
+    return {node.text for node in ET.fromstring(str(svg)).iter() if node.tag.endswith("text")}
+
+
+def test_charts_are_standalone_svg_with_every_number(estimates, tmp_path):
+    chart = estimates.plot("PH7", region="Wyoming")
+    assert chart._repr_svg_() == chart.write(tmp_path / "chart.svg").read_text()
+    for row in estimates.table("PH7", region="56").iter_rows(named=True):
+        shown = f"{row['ESTIMATE']:,}  ({row['LOWER_90']:,} – {row['UPPER_90']:,})"
+        assert shown in numbers(chart)
+    everywhere = estimates.plot("PH2", line=4)
+    assert {"Rhode Island", "Wyoming"} <= numbers(everywhere)
+    for wrong, why in (
+        ({"line": 99}, "line: expected the number of one of the 13 lines of PH2, got 99"),
+        ({"region": "44", "line": 1}, "got both"),
+        ({"iteration": "A"}, "PH2 is not published for this region and iteration 'A'"),
+    ):
+        with pytest.raises(PHSafeError, match=why):
+            estimates.plot("PH2", **wrong)
+
+
+def test_budget_chart_has_every_measurement(release):
+    chart = release.budget.plot()
+    widths = [float(n.get("width")) for n in ET.fromstring(str(chart)).iter() if n.get("height") == "14"]
+    assert len(widths) == len(release.budget.rows)
+    assert max(widths) == 540
+    assert {"PH2", "PH7", "state_*"} <= numbers(chart)
+
+
+def test_displays_are_complete_and_escape_outside_text(release, estimates):
+    evil = "<script>alert(1)</script>"
+    foreign = Release(release.path, release.config, {**release.manifest, "release_id": evil})
+    shown = foreign._repr_html_()
+    assert "&lt;script&gt;" in shown
+    assert evil not in shown
+    assert "PH2" in shown
+    displayed = replace(estimates, diagnostics={"noise_test": {"verdict": evil}})._repr_html_()
+    assert evil not in displayed
+    assert "PH7 Total Population in Occupied Housing Units by Tenure" in displayed
+    both = release.budget._repr_html_() + compare(release.config)._repr_html_()
+    for row in release.budget.rows:
+        assert f"{row.moe:,.2f}" in both
+    for html in (shown, displayed, both):
+        assert len(re.findall("<tr>", html)) == len(re.findall("</tr>", html)) > 2
