@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ def example_objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def add_example_objects(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
-    """Make the objects available to the examples that use them."""
-    if request.node.path.name in MODULES:
-        doctest_namespace.update(request.getfixturevalue("example_objects"))
+def add_example_objects(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> Iterator[None]:
+    """Make the objects available to the examples that use them, and to no others: pytest shares the namespace."""
+    objects = request.getfixturevalue("example_objects") if request.node.path.name in MODULES else {}
+    doctest_namespace.update(objects)
+    yield
+    for name in objects:
+        del doctest_namespace[name]
