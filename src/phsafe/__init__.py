@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from phsafe.accuracy_study import Accuracy, accuracy
     from phsafe.acs_pums import pums
     from phsafe.configs.config import Config
+    from phsafe.configs.shipped import config
     from phsafe.engines import EngineOptions
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
@@ -39,6 +40,7 @@ _HOMES = {
     "audit": "phsafe.privacy_audit",
     "budget": "phsafe.privacy.budgets",
     "compare": "phsafe.privacy.budgets",
+    "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
     "pums": "phsafe.acs_pums",
     "registry": "phsafe.reports",
@@ -64,6 +66,7 @@ __all__ = [
     "audit",
     "budget",
     "compare",
+    "config",
     "estimate",
     "pums",
     "registry",
