@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from phsafe.estimation import Estimates, estimate
     from phsafe.explorer.solver import solve
     from phsafe.model.tables import CENSUS_2020
-    from phsafe.pipeline.calls import release, tabulate, validate
+    from phsafe.pipeline.calls import exact_tables, release, tabulate, validate
     from phsafe.privacy.budgets import Budget, Comparison, budget, compare
     from phsafe.privacy_audit import audit
     from phsafe.releases.release_folder import Release
@@ -42,6 +42,7 @@ _HOMES = {
     "compare": "phsafe.privacy.budgets",
     "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
+    "exact_tables": "phsafe.pipeline.calls",
     "pums": "phsafe.acs_pums",
     "registry": "phsafe.reports",
     "release": "phsafe.pipeline.calls",
@@ -68,6 +69,7 @@ __all__ = [
     "compare",
     "config",
     "estimate",
+    "exact_tables",
     "pums",
     "registry",
     "release",

@@ -87,7 +87,8 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "spent_bounded": "sum of the bounded losses",
         "left": "unbounded loss left",
         "head": "hash of the last entry",
-        "entries": "for each release: number, time, release_id, loss, loss_bounded, details, fingerprint, version, hash",
+        "entries": "for each release: number, time, release_id, loss, loss_bounded, details, "
+        "fingerprint, version, hash",
     },
     "ledger verify": {
         "file": "the ledger",
