@@ -77,6 +77,8 @@ class RunLog:
 
     def write(self, event: str, level: str, **details: object) -> None:
         """Append a line. If that fails, standard error says so, once, and the command goes on."""
+        if self._file is None:
+            return
         try:
             self._append(event, level, **details)
         except OSError as error:
@@ -87,8 +89,7 @@ class RunLog:
     def _append(self, event: str, level: str, **details: object) -> None:
         from phsafe.system.format_versions import RUN_LOG
 
-        if self._file is None:
-            return
+        assert self._file is not None
         time = datetime.now(UTC).isoformat(timespec="seconds")
         line = {"format": str(RUN_LOG), "time": time, **self._run, "event": event, "level": level, **details}
         # One write for each line, so that runs which append at the same time don't mix theirs.

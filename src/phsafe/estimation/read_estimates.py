@@ -15,6 +15,7 @@ from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.estimation.estimates import COLUMNS, Estimates, Method
 from phsafe.model.spec import Table
 from phsafe.releases.file_layout import SEPARATOR
+from phsafe.system.format_versions import ESTIMATES
 
 DIAGNOSTICS = "diagnostics.json"
 #: The diagnostics of a release are much smaller, so a larger file must be something else.
@@ -58,8 +59,9 @@ def _diagnostics(path: Path) -> dict[str, Any]:
         ) from None
     except (ValueError, RecursionError):
         raise OutputError(f"{path}: expected JSON, but it can't be parsed") from None
+    ESTIMATES.check(path, document.pop("format", None) if isinstance(document, dict) else None)
     methods = get_args(Method)
-    if not isinstance(document, dict) or document.get("method") not in methods:
+    if document.get("method") not in methods:
         raise OutputError(f"{path}: expected one of {', '.join(methods)} as the method, got another or none")
     return document
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 from phsafe.errors import PHSafeError
 
@@ -26,11 +25,6 @@ class FileFormat:
     name: str
     version: int
     if_older: str
-    #: Every format, by name.
-    all: ClassVar[dict[str, FileFormat]] = {}
-
-    def __post_init__(self) -> None:
-        self.all[self.name] = self
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
@@ -67,3 +61,4 @@ ESTIMATES = FileFormat("phsafe-estimates", 1, "run phsafe estimate on the releas
 SHARES = FileFormat("phsafe-shares", 1, "run phsafe accuracy again")
 SCENARIOS = FileFormat("phsafe-scenarios", 1, "export the scenario again, or open its config")
 RUN_LOG = FileFormat("phsafe-log", 1, "name a new file")
+FORMATS = (ESTIMATES, SHARES, SCENARIOS, RUN_LOG)
