@@ -124,21 +124,16 @@ def test_one_document_no_notices_and_a_log(name, phsafe_command, words_of, tmp_p
         assert (line["format"], line["command"], line["run"]) == ("phsafe-log/1", name, lines[0]["run"])
 
 
-def test_explore_prints_its_link(tmp_path):
+def test_explore_prints_its_link_before_it_serves(phsafe_command, tmp_path, monkeypatch):
+    from phsafe.explorer.launch import Service
+
+    monkeypatch.setattr(Service, "run", lambda service, browser: None)
     log = tmp_path / "run.log"
-    command = [sys.executable, "-m", "phsafe", "explore", "--no-browser", "--port", "0", "--json", "--quiet"]
-    with subprocess.Popen(
-        [*command, "--log", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as served:
-        text = ""
-        while "}" not in text:
-            text += served.stdout.read(1)
-        served.terminate()
-        rest, errors = served.communicate()
-    assert list(json.loads(text)) == list(DOCUMENTS["explore"])
-    assert rest.strip() == ""
-    assert [line for line in errors.splitlines() if not line.startswith("phsafe: stopped")] == []
-    assert json.loads(text)["link"] not in log.read_text(), "the link holds a token"
+    outcome = phsafe_command("explore", "--no-browser", "--port", "0", "--json", "--quiet", "--log", log)
+    document = json.loads(outcome.out)
+    assert (outcome.code, outcome.err, list(document)) == (0, "", list(DOCUMENTS["explore"]))
+    assert document["link"].startswith("http://127.0.0.1:")
+    assert document["link"] not in log.read_text(), "the link holds a token"
 
 
 def test_without_options_notices_go_to_standard_error(phsafe_command, words_of):
