@@ -147,7 +147,7 @@ def exact_tables(
     Example:
         >>> tables = exact_tables("examples/us.json", "tests/data/small")
         >>> tables["PH7"].filter(REGION_TYPE="USA", ITERATION_CODE="*")["ESTIMATE"].to_list()
-        [1000, 300, 300, 400]
+        [1711, 420, 444, 847]
 
     """
     folder = None if out is None else Path(out)
