@@ -52,18 +52,19 @@ def _diagnostics(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_DIAGNOSTICS_BYTES:
             raise OutputError(f"{path}: expected diagnostics, got a file of more than {MAX_DIAGNOSTICS_BYTES} bytes")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise OutputError(
             f"{path.parent}: expected a folder of finished tables with a readable {DIAGNOSTICS}, got none"
         ) from None
     except (ValueError, RecursionError):
         raise OutputError(f"{path}: expected JSON, but it can't be parsed") from None
-    ESTIMATES.check(path, document.pop("format", None) if isinstance(document, dict) else None)
+    diagnostics: dict[str, Any] = document if isinstance(document, dict) else {}
+    ESTIMATES.check(path, diagnostics.pop("format", None))
     methods = get_args(Method)
-    if document.get("method") not in methods:
+    if diagnostics.get("method") not in methods:
         raise OutputError(f"{path}: expected one of {', '.join(methods)} as the method, got another or none")
-    return document
+    return diagnostics
 
 
 def _table(folder: Path, config: Config, table: Table) -> pl.DataFrame:
