@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from phsafe.accuracy_study import Accuracy, accuracy
     from phsafe.acs_pums import pums
     from phsafe.configs.config import Config
+    from phsafe.configs.shipped import config
     from phsafe.engines import EngineOptions
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
     from phsafe.explorer.solver import solve
     from phsafe.model.tables import CENSUS_2020
-    from phsafe.pipeline.calls import release, tabulate, validate
+    from phsafe.pipeline.calls import exact_tables, release, tabulate, validate
     from phsafe.privacy.budgets import Budget, Comparison, budget, compare
     from phsafe.privacy_audit import audit
     from phsafe.releases.release_folder import Release
@@ -39,7 +40,9 @@ _HOMES = {
     "audit": "phsafe.privacy_audit",
     "budget": "phsafe.privacy.budgets",
     "compare": "phsafe.privacy.budgets",
+    "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
+    "exact_tables": "phsafe.pipeline.calls",
     "pums": "phsafe.acs_pums",
     "registry": "phsafe.reports",
     "release": "phsafe.pipeline.calls",
@@ -64,7 +67,9 @@ __all__ = [
     "audit",
     "budget",
     "compare",
+    "config",
     "estimate",
+    "exact_tables",
     "pums",
     "registry",
     "release",

@@ -25,6 +25,7 @@ from phsafe.engines import EngineOptions
 from phsafe.errors import DataError, PHSafeError, Reasons
 from phsafe.model.spec import Catalog
 from phsafe.model.tables import CENSUS_2020
+from phsafe.pipeline.exact_tables import exact_lines
 from phsafe.pipeline.scan import Settings, open_source
 from phsafe.readers import DataSource
 from phsafe.synthetic import MARK
@@ -191,7 +192,7 @@ def accuracy(
     untruncated, truncated = truth.exact_counts(
         [one.config for one in plan], data, settings, options, part(progress, 0.0, 0.2)
     )
-    if not truth.lines(loaded, untruncated):
+    if not exact_lines(loaded, untruncated):
         estimated = 0
     cut = [truncated[truth.thresholds(one.config)] for one in plan]
     alpha = false_alarm / (len(plan) * count_errors.tests_of(loaded))
@@ -275,8 +276,8 @@ def _measure(
     tables = list(
         table_errors.finished(
             variant,
-            truth.lines(variant.config, untruncated),
-            truth.lines(variant.config, truncated),
+            exact_lines(variant.config, untruncated),
+            exact_lines(variant.config, truncated),
             [release for one in made for release in one.finished],
         )
     )

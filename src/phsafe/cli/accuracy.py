@@ -73,15 +73,17 @@ def accuracy(
         )  # fmt: skip
     if study.empty_regions:
         console.warn(empty_regions_warning(study.empty_regions))
-    for table in (_noise(study), _finished(study), _best(study)):
-        if table is not None:
-            console.out.print(table)
-    console.say(
+    console.result(
+        {
+            "folder": str(out), "as_stated": study.as_stated, "trials": study.trials, "estimated": study.estimated,
+            "variants": [variant.name for variant in study.variants], "empty_regions": list(study.empty_regions),
+        },
+        *(table for table in (_noise(study), _finished(study), _best(study)) if table is not None),
         f"\nNext:\n"
         f"  {out}/accuracy.html     the report, for a browser\n"
         f"  {out}/tabulations.csv   errors of noisy counts by level; tables.csv: errors of finished tables\n"
-        f"  {out}/shares.json       people dropped at each threshold: phsafe explore --shares {out}/shares.json"
-    )
+        f"  {out}/shares.json       people dropped at each threshold: phsafe explore --shares {out}/shares.json",
+    )  # fmt: skip
     if not study.as_stated:
         raise PHSafeError(
             "the noise is not as stated: a measured 90 % MOE differs by more than sampling error; see the report"

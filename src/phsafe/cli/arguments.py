@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from phsafe.cli.output import OUTPUT
+
 if TYPE_CHECKING:
     from phsafe.engines import EngineOptions
 
@@ -44,7 +46,6 @@ SensitivityMode = Annotated[
 SkipValidation = Annotated[
     bool, typer.Option("--skip-validation", help="Ignore violations of rules, because the input was validated before.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
 #: The most household keys that `validate --examples` writes for each rule.
 MAX_EXAMPLES = 10_000
 
@@ -72,6 +73,25 @@ ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
+#: The options of every command: name, annotation and default.
+OUTPUT_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "json": (
+        Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, and nothing else.")],
+        False,
+    ),
+    "quiet": (
+        Annotated[bool, typer.Option("--quiet", help="Print no notices, warnings or progress, only errors.")],
+        False,
+    ),
+    "log": (
+        Annotated[
+            Path | None, typer.Option("--log", metavar="FILE", help="Append what happens to this file, as JSON lines.")
+        ],
+        None,
+    ),
+}
+
+
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of the engine to a command, which gets them as one argument, `options`."""
 
@@ -82,11 +102,29 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
 
     # Typer evaluates annotations, and the type of `options` is imported for type checkers only.
     del command.__annotations__["options"]
+    return _declared(run, command, ENGINE_OPTIONS)
+
+
+def with_output_options(command: Callable[..., None], name: str) -> Callable[..., None]:
+    """Add `--json`, `--quiet` and `--log` to a command with the given name."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401
+        OUTPUT.start(name, **{option: given.pop(option) for option in OUTPUT_OPTIONS})
+        command(**given)
+
+    return _declared(run, command, OUTPUT_OPTIONS)
+
+
+def _declared(
+    run: Callable[..., None], command: Callable[..., None], options: dict[str, tuple[Any, Any]]
+) -> Callable[..., None]:
+    """Declare, for Typer, that `run` has the parameters of a command and these options."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "options"]
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in ENGINE_OPTIONS.items()
+        for name, (annotation, default) in options.items()
     ]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -20,21 +20,16 @@ def budget(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare the sensitivity modes: loss and margin of error.")
     ] = False,
-    json: arg.Json = False,
 ) -> None:
     """Show the cost and accuracy of a config: margin of error, ρ, bounded ρ and ε. Needs no data."""
+    from phsafe.cli.console import result
     from phsafe.configs.config import Config
     from phsafe.privacy.budgets import budget as budget_of
     from phsafe.privacy.budgets import compare as comparison_of
 
     loaded = Config.load(config).with_sensitivity(sensitivity)
-    result = (comparison_of if compare else budget_of)(loaded, _delta(delta))
-    if json:
-        typer.echo(result.to_json())
-        return
-    from phsafe.cli.console import out
-
-    out.print(result.render())
+    costs = (comparison_of if compare else budget_of)(loaded, _delta(delta))
+    result(costs.to_dict(), costs.render())
 
 
 def _delta(value: str) -> Decimal:

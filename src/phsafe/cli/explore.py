@@ -29,7 +29,7 @@ def explore(
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Open a web page for weighing accuracy against privacy. Needs no data and no network."""
-    from phsafe.cli.console import note, warn
+    from phsafe.cli.console import note, result, warn
     from phsafe.configs.config import Config
     from phsafe.errors import Reasons
     from phsafe.system.optional_packages import require
@@ -47,6 +47,6 @@ def explore(
     if host not in LOOPBACK:
         warn(f"Listening on {host}: others on the network can reach this page, and the connection is not encrypted.")
     with Service(loaded, table, host=host, port=port, name=config.stem if config is not None else "") as service:
-        typer.echo(service.link)
+        result({"link": service.link}, service.link)
         note("Open this link in a browser; anyone who has it can use the page. Stop with Ctrl+C.")
         service.run(browser=browser)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from phsafe.cli import arguments as arg
-
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from phsafe.privacy.ledger import Statement
 
 app = typer.Typer(
@@ -41,7 +41,7 @@ def init(
     ] = "zcdp",
 ) -> None:
     """Create the ledger of a population. The cap can't be changed later."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.model.exact_numbers import text
     from phsafe.privacy.ledger import UNITS, Ledger
     from phsafe.privacy.ledger_file import key_path
@@ -51,25 +51,20 @@ def init(
         raise typer.BadParameter(f"expected one of {', '.join(UNITS)}, got {privacy}", param_hint="--privacy")
     amount = _amount(cap)
     Ledger.create(file, amount, definition)
+    result({"file": str(file), "key": str(key_path(file)), "privacy": definition, "cap": amount})
     note(
         f"Created {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} beside it, and secret."
     )
 
 
 @app.command()
-def show(
-    file: LedgerPath,
-    json: arg.Json = False,
-) -> None:
+def show(file: LedgerPath) -> None:
     """Show the cap, the loss spent and left, and every release."""
-    from phsafe.model.exact_numbers import dumps
+    from phsafe.cli.console import result
     from phsafe.privacy.ledger import Ledger
 
     statement = Ledger.open(file).read()
-    if json:
-        typer.echo(dumps(_document(statement)))
-        return
-    _print(statement)
+    result(_document(statement), *_shown(statement))
 
 
 @app.command()
@@ -81,7 +76,7 @@ def verify(
     ] = None,
 ) -> None:
     """Check that no entry was changed, removed, moved or cut off."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.privacy.ledger import Ledger, LedgerError
 
     ledger = Ledger(file)
@@ -89,6 +84,7 @@ def verify(
     if problems:
         raise LedgerError(p if p.startswith(str(file)) else f"{file}: {p}" for p in problems)
     statement = ledger.read()
+    result({"file": str(file), "unmodified": True, "releases": len(statement.entries), "head": statement.head})
     note(f"{file}: complete and unmodified, releases: {len(statement.entries)}, head {statement.head}")
 
 
@@ -150,10 +146,9 @@ def _in_config(config: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _print(statement: Statement) -> None:
+def _shown(statement: Statement) -> tuple[Table, str, str]:
     from rich.table import Table
 
-    from phsafe.cli.console import out
     from phsafe.model.exact_numbers import text
     from phsafe.privacy.ledger import UNITS
 
@@ -163,11 +158,10 @@ def _print(statement: Statement) -> None:
     for name in (unit, f"bounded {unit}", "Details"):
         table.add_column(name)
     for entry in statement.entries:
-        amounts = text(entry.loss.unbounded), text(entry.loss.bounded)
+        losses = text(entry.loss.unbounded), text(entry.loss.bounded)
         time = entry.time.removesuffix("+00:00").replace("T", " ")
-        table.add_row(str(entry.number), time, entry.release_id, *amounts, _in_short(entry.details))
-    out.print(table)
+        table.add_row(str(entry.number), time, entry.release_id, *losses, _in_short(entry.details))
     cap, spent, left = (text(amount) for amount in (statement.cap, statement.spent, statement.left))
     bounded = text(statement.spent_bounded)
-    out.print(f"Cap {cap} {unit}, spent {spent} (bounded: {bounded}), left {left}", markup=False, soft_wrap=True)
-    out.print(f"Head {statement.head}", markup=False, soft_wrap=True)
+    amounts = f"Cap {cap} {unit}, spent {spent} (bounded: {bounded}), left {left}"
+    return table, amounts, f"Head {statement.head}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from phsafe.engines import EngineOptions
+    from phsafe.privacy.ledger import Statement
     from phsafe.releases.release_folder import Release
 
 
@@ -56,12 +57,13 @@ def release(
                 skip_validation=skip_validation, options=options, progress=progress,
             )  # fmt: skip
         with uninterrupted(), _finished(out):
-            console.out.print(_summary(released))
-            console.say(f"Released to {out} (id {released.release_id}).")
             statement = Ledger.open(ledger_path).read()
-            console.say(f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} left.")
-            console.say(
-                f"Its head is {statement.head}: note it elsewhere to detect a ledger restored from an old copy."
+            console.result(
+                _document(released, statement, ledger_path),
+                _summary(released),
+                f"Released to {out} (id {released.release_id}).",
+                f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} left.",
+                f"Its head is {statement.head}: note it elsewhere to detect a ledger restored from an old copy.",
             )
 
 
@@ -80,6 +82,24 @@ def _finished(out: Path) -> Iterator[None]:
             f"{out} is charged and complete, but its summary could not be printed ({type(error).__name__}); "
             "do not repeat the release"
         ) from None
+
+
+def _document(released: Release, statement: Statement, ledger: Path) -> dict[str, Any]:
+    """Return what `--json` prints. All of it is public, or on the ledger."""
+    from phsafe.configs import grid
+    from phsafe.privacy.accountant import plan
+
+    loss = plan(released.config).total
+    return {
+        "folder": str(released.path),
+        "release_id": released.release_id,
+        "privacy": released.config.privacy,
+        "sensitivity": released.config.sensitivity,
+        "loss": loss.unbounded,
+        "loss_bounded": loss.bounded,
+        "rows": {output.name: len(grid.rows(released.config, output)) for output, _ in released.config.outputs()},
+        "ledger": {"file": str(ledger), "cap": statement.cap, "left": statement.left, "head": statement.head},
+    }
 
 
 def _summary(released: Release) -> Table:
@@ -132,4 +152,10 @@ def check(
             "this is the ledger of another population, or an older copy"
         )
     charged = "" if ledger is None else f", and was charged to {ledger}"
-    console.say(f"{release} is complete and unmodified (id {opened.release_id}){charged}.")
+    console.result(
+        {
+            "folder": str(release), "release_id": opened.release_id, "unmodified": True,
+            "ledger": None if ledger is None else str(ledger),
+        },
+        f"{release} is complete and unmodified (id {opened.release_id}){charged}.",
+    )  # fmt: skip

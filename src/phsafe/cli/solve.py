@@ -22,10 +22,9 @@ def solve(
     config: arg.ConfigPath,
     targets: TargetsPath,
     out: Annotated[Path, typer.Argument(metavar="OUT.json", help="Config to create; it must not exist yet.")],
-    json: arg.Json = False,
 ) -> None:
     """Find the budgets that meet MOE targets, or the best split of a total, and write a config. Needs no data."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.configs.config import Config
     from phsafe.errors import Reasons
     from phsafe.explorer.page_requests import Request
@@ -43,9 +42,7 @@ def solve(
     solution = solve_for(loaded, request)
     write_new_file(out, (dumps(solution.config.to_production()) + "\n").encode())
     figures = solution.to_dict()
-    if json:
-        typer.echo(dumps(figures))
-        return
+    result(figures)
     unit = "ρ" if solution.config.privacy == "zcdp" else "ε"
     after, before = figures["weighted_squared_moe"], figures["weighted_squared_moe_before"]
     note(f"Wrote {out}: stated {unit} adds up to {text(figures['total'])} (before: {text(figures['total_before'])}).")

@@ -24,13 +24,11 @@ def validate(
             metavar="FILE", help="Write the household keys of violations to a new file that only you can read."
         ),
     ] = None,
-    json: arg.Json = False,
     *,
     options: EngineOptions,
 ) -> None:
     """Check the input against every rule. [bold red]NOT PRIVATE[/]: counts the records that violate each rule."""
-    from phsafe.cli.console import note, out, progress_bar, warn
-    from phsafe.model.exact_numbers import dumps
+    from phsafe.cli.console import note, progress_bar, result, warn
     from phsafe.pipeline import calls
     from phsafe.pipeline.validation import NOT_PRIVATE
     from phsafe.pipeline.validation_output import as_table, summary, write_offenders
@@ -44,10 +42,5 @@ def validate(
     if examples is not None and report.findings:
         number = write_offenders(examples, report.offenders)
         note(f"Wrote {number} household keys of violations to {examples} (confidential; only you can read it).")
-    if json:
-        typer.echo(dumps(report.to_dict()))
-    else:
-        if report.findings:
-            out.print(as_table(report))
-        out.print(summary(report), markup=False)
+    result(report.to_dict(), *([as_table(report)] if report.findings else []), summary(report))
     raise typer.Exit(0 if report.ok else 1)

@@ -15,7 +15,7 @@ def workbook(
     out: Annotated[Path, typer.Argument(metavar="OUT.xlsx", help="Workbook to create; it must not exist yet.")],
 ) -> None:
     """Write an Excel workbook with live formulas: change a budget, a threshold or a target, and all figures update."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.configs.config import Config
     from phsafe.errors import Reasons
     from phsafe.explorer.figures import Figures
@@ -31,4 +31,5 @@ def workbook(
     from phsafe.explorer.workbook import workbook as make
 
     write_new_file(out, make(Figures(loaded)))
+    result({"file": str(out)})
     note(f"Wrote {out}: yellow cells are inputs; open it in Excel or LibreOffice.")

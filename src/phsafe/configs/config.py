@@ -88,6 +88,38 @@ class Config:
         document = source if isinstance(source, Mapping) else _parse(Path(source))
         return cls(**rules.check(document, catalog), catalog=catalog)
 
+    @classmethod
+    def at_every_level(cls, source: str | Path | Mapping[str, Any] | Config, catalog: Catalog = CENSUS_2020) -> Config:
+        """Read a config for exact counts of every level: its budgets are ignored, and may be missing.
+
+        Args:
+            source: A JSON or TOML file, a mapping of the same structure, or a `Config`.
+            catalog: The tables and levels to count.
+
+        Returns:
+            The config, with a budget of 1 for every level that its states have. Never release with it.
+
+        Raises:
+            ConfigError: The file can't be read or the config is invalid; lists every problem.
+
+        Example:
+            >>> len(Config.at_every_level({"tau": Config.load("examples/pr.json").tau, "states": "pr"}).measurements())
+            23
+        """
+        if not isinstance(source, Config):
+            document = source if isinstance(source, Mapping) else _parse(Path(source))
+            kept = {name: value for name, value in document.items() if name not in rules.BUDGET_FIELDS}
+            zero = {t.name: {level.key: 0 for level in catalog.levels_of(t)} for t in catalog.tabulations}
+            source = cls.load(kept | {"privacy_budget": zero}, catalog)
+        budgets = {
+            t.name: {
+                level.key: Decimal(level.geography.puerto_rico or not source.is_puerto_rico)
+                for level in source.catalog.levels_of(t)
+            }
+            for t in source.catalog.tabulations
+        }
+        return replace(source, budgets=budgets)
+
     def __hash__(self) -> int:
         return hash((self.states, self.total))
 

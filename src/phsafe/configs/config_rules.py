@@ -26,6 +26,8 @@ FIELDS = {
     "sensitivity": "sensitivity",
     "moe_target": "moe",
 }
+#: The fields that give budgets, under both names.
+BUDGET_FIELDS = ("privacy_budget", "budget", "moe_target", "moe")
 PRIVACY_DEFINITIONS = ("zcdp", "puredp")
 READERS = ("csv", "cef")
 STATE_NAMES = {"us": US_STATES, "pr": (PUERTO_RICO,)}

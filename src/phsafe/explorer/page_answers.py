@@ -22,6 +22,7 @@ from phsafe.explorer.solver import solve
 from phsafe.model.exact_numbers import dumps, text
 from phsafe.model.spec import Catalog, Table
 from phsafe.model.tables import CENSUS_2020
+from phsafe.system.format_versions import SCENARIOS
 from phsafe.system.optional_packages import require
 
 NAME_2020 = "2020 parameters"
@@ -179,6 +180,9 @@ def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ConfigError("expected a scenario file or a config, got something else")
     if "scenarios" in document:
+        if "format" in document or "version" in document:  # What the browser keeps for itself has neither.
+            stated = f"{document.get('format')}/{document.get('version')}"
+            SCENARIOS.check("the scenario file", stated)
         entries = document["scenarios"]
         if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_SCENARIOS:
             raise ConfigError(f"expected 1 to {MOST_SCENARIOS} scenarios in the file")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from phsafe.errors import Reasons
 from phsafe.model.spec import Catalog
 from phsafe.model.tables import CENSUS_2020
 from phsafe.pipeline.exact_counts import tidy, write_counts
+from phsafe.pipeline.exact_tables import finished_tables, write_finished
 from phsafe.pipeline.publish import default_ledger, publish
 from phsafe.pipeline.scan import Settings, Source, count_source, open_source, validate_source
 from phsafe.pipeline.validation import ValidationReport
@@ -111,6 +112,53 @@ def tabulate(
     return tidy(loaded, counts)
 
 
+def exact_tables(
+    config: ConfigSource,
+    data: DataSource,
+    out: str | Path | None = None,
+    *,
+    truncate: bool = False,
+    allow_unclassified: bool = False,
+    skip_validation: bool = False,
+    catalog: Catalog = CENSUS_2020,
+    options: EngineOptions | None = None,
+    progress: Progress = silent,
+) -> dict[str, pl.DataFrame]:
+    """Make finished tables from exact counts, for people who review a release. NOT PRIVATE.
+
+    Args:
+        config: A config as for `tabulate`; its budgets are ignored and may be missing, and every level is counted.
+        data: A data folder, a Census Edited File or frames, as for `validate`.
+        out: A folder to write the tables to as well, as `phsafe tabulate --finished` does; it must not exist yet.
+        truncate: Leave out the persons beyond the truncation thresholds, as a release does.
+        allow_unclassified: Accept records that fit no cell of a universe.
+        skip_validation: Ignore what validation finds.
+        catalog: The tables and levels to count; by default PH1–PH8 of the 2020 Census.
+        options: Which engine counts, and its settings; by default DuckDB on all cores.
+        progress: Called with the current stage and the share of the work done.
+
+    Returns:
+        The tables by name, in the layout of `phsafe.estimate` without intervals. The average of a group without
+        households is null.
+
+    Raises:
+        PHSafeError: The config, the data or the output folder is unusable, or validation found an error.
+
+    Example:
+        >>> tables = exact_tables("examples/us.json", "tests/data/small")
+        >>> tables["PH7"].filter(REGION_TYPE="USA", ITERATION_CODE="*")["ESTIMATE"].to_list()
+        [1711, 420, 444, 847]
+
+    """
+    folder = None if out is None else Path(out)
+    with _opened(config, data, catalog, options, folder, Config.at_every_level) as (loaded, source):
+        counts = count_source(loaded, source, Settings(truncate, allow_unclassified, skip_validation), progress)
+        tables = finished_tables(loaded, counts)
+        if folder is not None:
+            write_finished(tables, folder)
+    return tables
+
+
 def release(
     config: ConfigSource,
     data: DataSource,
@@ -161,12 +209,17 @@ def release(
 
 @contextmanager
 def _opened(
-    config: ConfigSource, data: DataSource, catalog: Catalog, options: EngineOptions | None, out: Path | None = None
+    config: ConfigSource,
+    data: DataSource,
+    catalog: Catalog,
+    options: EngineOptions | None,
+    out: Path | None = None,
+    load: Callable[[ConfigSource, Catalog], Config] = Config.load,
 ) -> Iterator[tuple[Config, Source]]:
     """Load the config and open the data, or raise every problem of both and of the output folder together."""
     with started(options) as running, ExitStack() as reading:
         reasons = Reasons()
-        loaded = reasons.check(Config.load, config, catalog)
+        loaded = reasons.check(load, config, catalog)
         reader = loaded.reader if loaded else None
         source = reasons.check(reading.enter_context, open_source(data, running, reader))
         if out is not None:
