@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
     from phsafe.explorer.solver import solve
+    from phsafe.model.spec import Catalog
     from phsafe.model.tables import CENSUS_2020
     from phsafe.pipeline.calls import release, tabulate, validate
     from phsafe.privacy.budgets import Budget, Comparison, budget, compare
@@ -29,6 +30,7 @@ _HOMES = {
     "Accuracy": "phsafe.accuracy_study",
     "Budget": "phsafe.privacy.budgets",
     "CENSUS_2020": "phsafe.model.tables",
+    "Catalog": "phsafe.model.spec",
     "Comparison": "phsafe.privacy.budgets",
     "Config": "phsafe.configs.config",
     "EngineOptions": "phsafe.engines",
@@ -54,6 +56,7 @@ __all__ = [
     "CENSUS_2020",
     "Accuracy",
     "Budget",
+    "Catalog",
     "Comparison",
     "Config",
     "EngineOptions",

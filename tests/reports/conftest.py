@@ -38,7 +38,7 @@ def make_release(config: Config, out: Path, release_id: str = "0f0e0d0c-0000-400
         (m.tabulation.name, m.level.key): np.array(session.measure(m), dtype=np.int64) for m in config.measurements()
     }
     out.mkdir()
-    write_release(config, account_of(config, session.completed), noisy, release_id, out)
+    write_release(config, account_of(config, session.completed), noisy, release_id, out, "duckdb")
     return Release.open(out)
 
 
