@@ -35,6 +35,7 @@ def release(
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -53,7 +54,7 @@ def release(
         with console.progress_bar("release") as progress:
             released = calls.release(
                 config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
-                skip_validation=skip_validation, options=options, progress=progress,
+                skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
             )  # fmt: skip
         with uninterrupted(), _finished(out):
             console.out.print(_summary(released))
@@ -131,5 +132,7 @@ def check(
             f"{release}: expected an entry for its id {opened.release_id} in {ledger}, got none: "
             "this is the ledger of another population, or an older copy"
         )
+    for sentence in opened.catalog_notes:
+        console.note(sentence)
     charged = "" if ledger is None else f", and was charged to {ledger}"
     console.say(f"{release} is complete and unmodified (id {opened.release_id}){charged}.")

@@ -22,6 +22,7 @@ def tabulate(
     ] = False,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -33,7 +34,7 @@ def tabulate(
     with progress_bar("tabulate") as progress:
         counts = calls.tabulate(
             config, data, out, truncate=not no_truncate, allow_unclassified=allow_unclassified,
-            skip_validation=skip_validation, options=options, progress=progress,
+            skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
         )  # fmt: skip
     warn(NOT_PRIVATE)
     note(f"Wrote {len(counts)} exact basis counts to {out} (NOT PRIVATE).")

@@ -160,4 +160,3 @@ class Config:
             "privacy_defn": self.privacy,
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
         }
-

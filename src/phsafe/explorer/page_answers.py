@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -18,8 +17,8 @@ from phsafe.explorer.page_requests import Key, Request
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
 from phsafe.explorer.solver import solve
-from phsafe.model.exact_numbers import dumps, text
 from phsafe.model.document_files import parse_json
+from phsafe.model.exact_numbers import dumps, text
 from phsafe.model.spec import Catalog, Table
 from phsafe.model.tables import CENSUS_2020
 from phsafe.system.optional_packages import require

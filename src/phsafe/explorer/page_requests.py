@@ -174,4 +174,3 @@ def _unknown(name: str, value: object, config: Config, problems: list[str]) -> N
         names = [t.name for t in config.catalog.tabulations]
         unknown = [k for k in value if k not in names]
         problems += [f"{name}: expected one of {', '.join(names)}, got {str(k)[:40]!r}" for k in unknown]
-

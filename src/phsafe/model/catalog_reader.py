@@ -15,6 +15,7 @@ from phsafe.model.catalog_writer import CATALOG_FORMAT, column_codes, column_of
 from phsafe.model.code_lists import parse_codes
 from phsafe.model.conditions import Code, Where
 from phsafe.model.document_files import read_document
+from phsafe.model.document_values import DocumentValues, show
 from phsafe.model.levels import RACE_COLUMNS, Geography, Iteration, IterationLevel, Level
 from phsafe.model.schema import LAYOUTS, PERSONS, UNITS, Column, Layout
 from phsafe.model.spec import Average, Catalog, Derived, IterateBy, Line, Table, Tabulation
@@ -39,17 +40,17 @@ def load_catalog(source: str | Path | Mapping[str, Any]) -> Catalog:
         raise CatalogError([f"{path}: {reason}" for reason in error.reasons]) from None
 
 
-class _Reader:
+class _Reader(DocumentValues):
     """Reads one document and collects its problems."""
 
     def __init__(self) -> None:
-        self.problems: list[str] = []
+        super().__init__()
         self.codes_left = MAX_CODES
 
     def catalog(self, document: Mapping[str, Any]) -> Catalog:
         """Read the document, or raise a `CatalogError` that lists every problem."""
         if document.get("format") != CATALOG_FORMAT:
-            raise CatalogError(f"expected a catalog with format {CATALOG_FORMAT}, got {_show(document.get('format'))}")
+            raise CatalogError(f"expected a catalog with format {CATALOG_FORMAT}, got {show(document.get('format'))}")
         fields = self.fields("catalog", document, FIELDS, ("columns",))
         checks.refuse(_size_problems(fields))
         self.columns(fields.get("columns", {}))
@@ -62,66 +63,6 @@ class _Reader:
                 self.problems += error.reasons
         more = len(self.problems) - MAX_PROBLEMS
         raise CatalogError([*self.problems[:MAX_PROBLEMS], *([f"and {more} more problems"] if more > 0 else [])])
-
-    # Values of a document, checked. What has the wrong type is replaced by something harmless.
-
-    def fields(
-        self, context: str, value: object, required: Iterable[str], optional: Iterable[str] = ()
-    ) -> Mapping[str, Any]:
-        """An object with these fields."""
-        names = [*required, *optional]
-        if not isinstance(value, Mapping):
-            self.problems.append(f"{context}: expected an object with {', '.join(names)}, got {_show(value)}")
-            return {}
-        unknown = [str(name)[:40] for name in value if name not in names]
-        if unknown:
-            self.problems.append(f"{context}: expected only {', '.join(names)}, got {checks.listed(unknown)}")
-        missing = [name for name in required if name not in value]
-        if missing:
-            self.problems.append(f"{context}: {', '.join(missing)} missing")
-        return value
-
-    def typed(self, context: str, value: object, kind: type[T], expected: str, default: T) -> T:
-        """A value of exactly this type. Missing values were reported before."""
-        if type(value) is kind:
-            return value
-        if value is not None:
-            self.problems.append(f"{context}: expected {expected}, got {_show(value)}")
-        return default
-
-    def text(self, context: str, value: object) -> str:
-        """A text."""
-        return self.typed(context, value, str, "a text", "")
-
-    def number(self, context: str, value: object) -> int:
-        """A whole number."""
-        return self.typed(context, value, int, "a whole number", 0)
-
-    def flag(self, context: str, value: object) -> bool:
-        """True or false."""
-        return self.typed(context, value, bool, "true or false", False)
-
-    def items(self, context: str, value: object) -> list[Any]:
-        """A list."""
-        return self.typed(context, value, list, "a list", [])
-
-    def numbers(self, context: str, value: object) -> tuple[int, ...]:
-        """A list of whole numbers."""
-        return tuple(self.number(context, item) for item in self.items(context, value))
-
-    def texts(self, context: str, value: object) -> tuple[str, ...]:
-        """A list of texts."""
-        return tuple(self.text(context, item) for item in self.items(context, value))
-
-    def by_line(self, context: str, value: object, read: Callable[[str, object], T]) -> dict[int, T]:
-        """An object whose keys are line numbers, which JSON and TOML write as texts."""
-        found: dict[int, T] = {}
-        for name, item in self.typed(context, value, dict, "an object by line number", {}).items():
-            if isinstance(name, str) and name.isascii() and name.isdigit() and name == str(int(name[:9])):
-                found[int(name)] = read(f"{context} {name}", item)
-            else:
-                self.problems.append(f"{context}: expected line numbers as keys, got {_show(name)}")
-        return found
 
     def codes(self, context: str, column: Column, value: object) -> frozenset[Code]:
         """A code list."""
@@ -143,7 +84,7 @@ class _Reader:
                 terms.append((name, self.codes(f"{context}, {name}", column_of(name, *records), codes)))
             else:
                 known = (column for record in records for column in record.names if column not in ("MAFID", "RTYPE"))
-                self.problems.append(f"{context}: expected columns among {', '.join(known)}, got {_show(name)}")
+                self.problems.append(f"{context}: expected columns among {', '.join(known)}, got {show(name)}")
         return Where(tuple(terms))
 
     def made(self, make: Callable[[], T], context: str = "") -> T | None:
@@ -153,8 +94,6 @@ class _Reader:
         except CatalogError as error:
             self.problems += [f"{context}{reason}" for reason in error.reasons]
             return None
-
-    # The parts of a catalog.
 
     def table(self, position: int, value: object) -> Table | None:
         """One table."""
@@ -254,7 +193,9 @@ class _Reader:
         unused = [g.key for g in geographies if g is not None and g not in {level.geography for level in levels}]
         unused += [i.key for i in iteration_levels if i not in {level.iteration_level for level in levels} and i]
         if unused:
-            self.problems.append(f"levels: expected a level with every geography and iteration level, got none with {checks.listed(unused)}")
+            self.problems.append(
+                f"levels: expected levels of every geography and iteration level, got none of {checks.listed(unused)}"
+            )
         return levels
 
     def geography(self, value: object) -> Geography | None:
@@ -275,7 +216,9 @@ class _Reader:
         key, label = (self.text(f"iteration_levels, {n}", fields.get(n)) for n in ("key", "label"))
         context = key[:40] or "iteration_levels"
         covers = self.flag(f"{context}, covers", fields.get("covers"))
-        iterations = [self.iteration(context, i) for i in self.items(f"{context}, iterations", fields.get("iterations"))]
+        iterations = [
+            self.iteration(context, i) for i in self.items(f"{context}, iterations", fields.get("iterations"))
+        ]
         made = tuple(iteration for iteration in iterations if iteration is not None)
         return self.made(lambda: IterationLevel(key, label, made, covers)) if len(made) == len(iterations) else None
 
@@ -302,14 +245,16 @@ class _Reader:
                 if fields.get("codes") != own:
                     self.problems.append(
                         f"columns, {record}, {str(name)[:40]}: expected the codes that this version of PHSafe has "
-                        f"({own[:60]}), got {_show(fields.get('codes'))}"
+                        f"({own[:60]}), got {show(fields.get('codes'))}"
                     )
 
 
 def _size_problems(document: Mapping[str, Any]) -> Iterable[str]:
     """Refuse a document that is too large to be read, before anything in it is compared with everything else."""
     tables = [t for t in _list(document.get("tables")) if isinstance(t, Mapping)]
-    outputs = [o for t in tables for part in ("tabulations", "derived") for o in _list(t.get(part)) if isinstance(o, Mapping)]
+    outputs = [
+        o for t in tables for part in ("tabulations", "derived") for o in _list(t.get(part)) if isinstance(o, Mapping)
+    ]
     sizes = {
         "tables": (len(_list(document.get("tables"))), checks.MAX_TABULATIONS),
         "tabulations": (len(outputs), checks.MAX_TABULATIONS),
@@ -324,9 +269,3 @@ def _size_problems(document: Mapping[str, Any]) -> Iterable[str]:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _show(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
-        return "a number of more than 60 digits"
-    return "nothing" if value is None else repr(value)[:60]

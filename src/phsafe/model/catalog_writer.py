@@ -136,7 +136,9 @@ def _columns(catalog: Catalog) -> dict[str, Any]:
         used["units"] |= set(tabulation.units.columns)
         used["persons"] |= set(tabulation.persons.columns) if tabulation.persons is not None else set()
         if tabulation.iterate_by is not None:
-            used["persons" if tabulation.iterate_by == "person" else "units"] |= set(RACE_COLUMNS[tabulation.iterate_by])
+            used["persons" if tabulation.iterate_by == "person" else "units"] |= set(
+                RACE_COLUMNS[tabulation.iterate_by]
+            )
         for cell in tabulation.cells.values():
             for name in cell.columns:
                 used["persons" if name in PERSONS else "units"].add(name)

@@ -42,7 +42,7 @@ def read_document(path: Path, what: str, max_bytes: int) -> dict[str, Any]:
         ending = "" if toml else " (TOML must be in a file ending in .toml)"
         raise ConfigError(f"{path}: expected {form}{ending}, got text that can't be parsed: {why}") from None
     if not isinstance(document, dict):
-        raise ConfigError(f"{path}: expected a {what} as an object with named fields, got {document!r:.40}")
+        raise ConfigError(f"{path}: expected an object with the fields of a {what}, got {document!r:.40}")
     return document
 
 

@@ -21,7 +21,7 @@ RACE_COLUMNS = {"person": ("CENRACE", "CENHISP"), "householder": ("HHRACE", "HHS
 ETHNICITIES = (1, 2)
 #: Keys of geographies and region types; keys of iteration levels and codes of iterations, such as ``*`` and ``H,I``.
 WORD = re.compile("[A-Za-z][A-Za-z0-9_-]{0,39}")
-SYMBOLS = re.compile('[!#-{}~]{1,40}')
+SYMBOLS = re.compile("[!#-{}~]{1,40}")
 #: There can't be more disjoint iterations than combinations of race and ethnicity.
 MAX_ITERATIONS = len(RACES) * len(ETHNICITIES)
 
@@ -106,7 +106,7 @@ def _iteration_problems(iteration: Iteration) -> Iterator[str]:
         ("ethnicities", iteration.ethnicities, ETHNICITIES),
     ):
         wrong = sorted(map(str, set(codes) - set(known))) if codes is not None else []
-        if wrong or codes is not None and not codes:
+        if wrong or (codes is not None and not codes):
             yield f"iteration {str(code)[:40]}: expected {what} of the code list, got {checks.listed(wrong) or 'none'}"
 
 
@@ -127,7 +127,7 @@ def _iteration_level_problems(level: IterationLevel) -> Iterator[str]:
     if level.covers:
         rows = ({"CENRACE": race, "CENHISP": ethnicity} for race, ethnicity in product(RACES, ETHNICITIES))
         if not all(any(condition.allows(row) for condition in conditions) for row in rows):
-            yield f"{level.key}: expected iterations that cover every race and ethnicity, got others; set covers to false"
+            yield f"{level.key}: expected iterations that cover everyone, got some that don't; set covers to false"
 
 
 def _geography_problems(geography: Geography) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _geography_problems(geography: Geography) -> Iterator[str]:
         yield f"{key}: expected regions of states, got the state codes {checks.listed(foreign)}"
     long = [code for code, name in regions if len(name) > checks.MAX_TEXT]
     if long:
-        yield f"{key}: expected region names of at most {checks.MAX_TEXT} characters, got longer ones in {checks.listed(long)}"
+        yield f"{key}: expected names of at most {checks.MAX_TEXT} characters, got longer ones in {checks.listed(long)}"
     if geography.covers and columns == ("TABBLKST",) and len(regions) != len(STATES):
         yield f"{key}: expected every state in regions that cover the country, got {len(regions)}; set covers to false"
 

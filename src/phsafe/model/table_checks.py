@@ -163,10 +163,10 @@ def _below(shell: tuple[Line, ...], position: int) -> dict[int, Line]:
 
 
 def _total_problems(table: Table, line: Line, below: Mapping[int, Line], cells: set[int]) -> Iterator[str]:
-    """Check that a total adds up every basis cell below it once. Totals only add up lines below, so there are no cycles."""
+    """Check that a total adds up every basis cell below it, and each once."""
     added: Counter[int] = Counter()
     parts = list(line.of)
-    while parts and len(added) <= len(below):
+    while parts:
         number = parts.pop()
         added[number] += 1
         if added[number] > 1:
@@ -184,20 +184,19 @@ def _per_problems(table: Table, average: Average, denominator: Tabulation | Deri
     lines = {line.number: line for line in table.shell}
     missing, foreign = [n for n in lines if n not in average.per], [n for n in average.per if n not in lines]
     if missing or foreign:
-        yield (
-            f"{table.name}: expected every line of the table in per, "
-            f"got {' and '.join([*(f'no {n}' for n in missing[:10]), *(f'an unknown {_show(n)}' for n in foreign[:10])])}"
-        )
+        parts = {"none for": missing, "unknown": foreign}
+        found = "; ".join(f"{what} {listed(numbers)}" for what, numbers in parts.items() if numbers)
+        yield f"{table.name}: expected a denominator (per) for every line of the table, got {found}"
     used: set[int] = set()
     for number in dict.fromkeys(average.per.values()):
-        parts, seen = [number], 0
-        while parts and seen <= len(lines):
-            part = parts.pop()
+        stack, seen = [number], 0
+        while stack and seen <= len(lines):
+            part = stack.pop()
             seen += 1
             if part in denominator.cells:
                 used.add(part)
             elif part in lines and lines[part].of:
-                parts += lines[part].of
+                stack += lines[part].of
             else:
                 yield f"{table.name}: per divides by line {_show(number)}, of which {denominator.name} has no count"
                 break

@@ -43,8 +43,8 @@ def validate(
             of a Census Edited File; or a mapping of these three names to Polars, pandas or Arrow frames.
         allow_unclassified: Report records that fit no cell of a universe as a warning instead of an error.
         examples: How many household keys to keep for each violated rule, in `report.offenders`. Confidential.
-        catalog: The tables and levels to validate for: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8 of the
-            2020 Census.
+        catalog: The tables and levels to validate for: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -87,8 +87,8 @@ def tabulate(
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
-        catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8 of the
-            2020 Census.
+        catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -136,8 +136,8 @@ def release(
             config's mode.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
-        catalog: The tables and levels to publish: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8 of the
-            2020 Census.
+        catalog: The tables and levels to publish: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -163,8 +163,11 @@ def release(
 
 @contextmanager
 def _opened(
-    config: ConfigSource, data: DataSource, catalog: CatalogSource | None,
-    options: EngineOptions | None, out: Path | None = None
+    config: ConfigSource,
+    data: DataSource,
+    catalog: CatalogSource | None,
+    options: EngineOptions | None,
+    out: Path | None = None,
 ) -> Iterator[tuple[Config, Source]]:
     """Load the config and open the data, or raise every problem of both and of the output folder together."""
     with started(options) as running, ExitStack() as reading:
