@@ -224,6 +224,7 @@ class _Reader(DocumentValues):
 
     def iteration(self, level: str, value: object) -> Iteration | None:
         """One iteration."""
+        before = len(self.problems)
         fields = self.fields(f"{level}, iterations", value, ("code", "label"), ("races", "ethnicities"))
         code, label = (self.text(f"{level}, iterations, {n}", fields.get(n)) for n in ("code", "label"))
         context = f"iteration {code[:40]}"
@@ -232,7 +233,7 @@ class _Reader(DocumentValues):
             name: self.codes(f"{context}, {name}", PERSONS[column], fields[name]) if name in fields else None
             for name, column in columns.items()
         }
-        return self.made(lambda: Iteration(code, label, **cast(Any, codes)))
+        return self.made(lambda: Iteration(code, label, **cast(Any, codes))) if len(self.problems) == before else None
 
     def columns(self, value: object) -> None:
         """The columns and codes that the catalog was made for must be those of this version."""
