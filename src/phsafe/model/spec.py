@@ -36,7 +36,7 @@ class Tabulation:
 
     def __post_init__(self) -> None:
         checks.refuse([*checks.name_problems("tabulation", self.name), *checks.cell_problems(self.name, self.cells)])
-        checks.refuse([*_column_problems(self), *_iteration_problems(self), *_overlaps(self)])
+        checks.refuse([*_column_problems(self), *_iteration_problems(self), *_overlapping_cells(self)])
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -286,7 +286,7 @@ def _iteration_problems(tabulation: Tabulation) -> Iterator[str]:
         yield f"{tabulation.name}: a tabulation of units can't iterate by person; use householder"
 
 
-def _overlaps(tabulation: Tabulation) -> Iterator[str]:
+def _overlapping_cells(tabulation: Tabulation) -> Iterator[str]:
     """Cells that overlap: a row belongs to at most one cell (claim C3).
 
     Two conjunctions overlap unless some column has disjoint codes in the two.

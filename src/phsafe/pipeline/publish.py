@@ -129,11 +129,10 @@ def _prepare(
     account = reasons.check(plan, config)
     source = reasons.check(reading.enter_context, open_source(data, options, config.reader))
     reasons.check(check_new_folder, out)
-    if account is not None:
-        reasons.check(check_size, config, account)
     reasons.settle()
     assert account is not None
     assert source is not None
+    check_size(config, account)
     ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
     ledger.check(account.total)
     return account, ledger, source
