@@ -7,7 +7,7 @@ import pytest
 
 import phsafe
 from phsafe.errors import PHSafeError
-from phsafe.model import catalog_reader
+from phsafe.model import table_checks
 from phsafe.model.catalog_writer import document_hash
 from phsafe.model.code_lists import codes_text, parse_codes
 from phsafe.model.conditions import where
@@ -259,8 +259,8 @@ def test_a_document_of_hostile_size_is_refused_before_it_is_read(document, name)
 
 
 def test_codes_are_limited(document, monkeypatch):
-    monkeypatch.setattr(catalog_reader, "MAX_CODES", 100)
-    assert refused(document) == ("expected a catalog of at most 100 codes in all conditions, got more",)
+    monkeypatch.setattr(table_checks, "MAX_CODES", 100)
+    assert refused(document) == ("expected a catalog of at most 100 codes, got more",)
     # One code list can't repeat codes, so only many lists reach the limit.
     with pytest.raises(ValueError, match="in this order"):
         parse_codes(UNITS["FINAL_POP"], ", ".join(["0-99999"] * 3))

@@ -6,7 +6,7 @@ from phsafe.errors import PHSafeError
 from phsafe.model.conditions import where
 from phsafe.model.levels import NATION, STATE, UNATTRIBUTED, Geography, Iteration, IterationLevel, Level
 from phsafe.model.spec import Average, Catalog, Derived, Line, Table, Tabulation
-from phsafe.model.tables import AGE_SHELL, BY_AGE, CENSUS_2020, HOUSEHOLD_PERSON, OCCUPIED, PH2, PH6
+from phsafe.model.tables import AGE_SHELL, BY_AGE, CENSUS_2020, HOUSEHOLD_PERSON, OCCUPIED, PH2
 
 LEVELS = (Level(NATION, UNATTRIBUTED),)
 PEOPLE = Tabulation("P_num", persons=HOUSEHOLD_PERSON, cells=BY_AGE)
@@ -35,10 +35,11 @@ def one_iteration(key, code="*", label="Total population", geography=NATION, **f
     return Level(geography, IterationLevel(key, "x", (Iteration(code, label, **fields),), covers=not fields))
 
 
-def many_tables(number):
-    cells = PH6.tabulations[0].cells
-    tabulations = [Tabulation(f"P{i}", cells, persons=where()) for i in range(number)]
-    return tuple(counts(PH6.shell, (tabulation,), name=tabulation.name) for tabulation in tabulations)
+def many_tables(number, cells=1, **columns):
+    """Tables of units by number of people."""
+    by_number = {i: where(NPF=i, **columns) for i in range(2, 2 + cells)}
+    lines = [Line(i, "x") for i in by_number]
+    return tuple(counts(lines, (Tabulation(f"P{i}", by_number),), name=f"P{i}") for i in range(number))
 
 
 def catalog_of_derived(cells, source="P_num"):
@@ -178,8 +179,19 @@ TYPOS = {
     "a long title": (
         lambda: Table("P", "x" * 501, "u", AGE_SHELL, (PEOPLE,)), "P: expected a title of at most 500 characters",
     ),
+    "a text that can't be written": (lambda: Line(1, "\ud800"), "line 1: expected a label of at most 500 characters"),
     "no table": (lambda: Catalog((), LEVELS), "expected a catalog with at least one table, got none"),
     "no level": (lambda: Catalog((counts(),), ()), "expected a catalog with at least one level, got none"),
+    "two geographies with one key": (
+        lambda: CENSUS_2020.extended(
+            levels=(one_iteration("x", geography=Geography("state", "S", "S", ("TABBLKST",), (), covers=False)),)
+        ),
+        "expected every geography once, whatever the case of its letters, got state, state",
+    ),
+    "two iteration levels with one key": (
+        lambda: CENSUS_2020.extended(levels=(one_iteration("a-g", "J", races=frozenset({"01"})),)),
+        "expected every iteration level once",
+    ),
     "an iteration at two levels": (
         lambda: CENSUS_2020.extended(
             levels=(one_iteration("x", "H", "Hispanic or Latino", ethnicities=frozenset({2})),)
@@ -222,7 +234,7 @@ TYPOS = {
     ),
     "a long region name": (
         lambda: Geography("c", "C", "C", ("TABBLKST",), (("44", "x" * 501),), covers=False),
-        "c: expected names of at most 500 characters, got longer ones in 44",
+        "c: expected names of at most 500 characters, got others in 44",
     ),
 }  # fmt: skip
 
@@ -262,6 +274,8 @@ def test_a_table_may_have_several_totals_without_a_grand_total():
     [
         (lambda: Tabulation("P", {i: where() for i in range(501)}), "at most 500 cells"),
         (lambda: counts([Line(i, "x") for i in range(501)]), "at most 500 lines"),
+        (lambda: Catalog(many_tables(100, 60), LEVELS), "at most 5000 lines, got 6000"),
+        (lambda: Catalog(many_tables(5, 1, FINAL_POP=range(100_000)), LEVELS), "at most 400000 codes, got 500005"),
         (
             lambda: Catalog(many_tables(201), LEVELS),
             "at most 200 tabulations",

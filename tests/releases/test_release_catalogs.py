@@ -18,7 +18,6 @@ from phsafe.model.exact_numbers import dumps
 from phsafe.model.levels import A_G, STATE, UNATTRIBUTED, Geography, Level
 from phsafe.model.spec import Catalog, Line, Table, Tabulation
 from phsafe.model.tables import CENSUS_2020, PH1, PH7
-from phsafe.pipeline import publish
 from phsafe.releases import manifest, release_folder
 from phsafe.releases.release_folder import Release
 
@@ -228,8 +227,8 @@ def test_a_hostile_grid_is_refused_before_it_is_made(make, monkeypatch):
 
 def test_a_manifest_with_too_many_values_is_not_parsed(make, monkeypatch):
     release = make()
-    monkeypatch.setattr(release_folder, "MAX_VALUES", 10)
-    assert "at most 50000000 bytes and 10 values" in edited(release, lambda document: None)[0]
+    monkeypatch.setattr(manifest, "MAX_VALUES", 10)
+    assert "at most 50000000 bytes and 1000000 values" in edited(release, lambda document: None)[0]
 
 
 def test_a_manifest_that_could_not_be_read_again_is_refused_before_the_charge(make, monkeypatch, tmp_path):
@@ -237,7 +236,17 @@ def test_a_manifest_that_could_not_be_read_again_is_refused_before_the_charge(ma
     with pytest.raises(PHSafeError, match="shorten the names of its regions"):
         make()
     assert not (tmp_path / "l").exists() and not (tmp_path / "release").exists()
-    assert publish.check_size is manifest.check_size
+
+
+def test_keys_that_a_file_could_not_distinguish_are_refused_before_the_charge(make, tmp_path):
+    """The key county_x_* is that of two levels: of county_x with *, and of county with x_*."""
+    regions = (("44001", "Bristol"),)
+    columns = ("TABBLKST", "TABBLKCOU")
+    one, other = (Geography(key, "x", key.upper(), columns, regions, covers=False) for key in ("county", "county_x"))
+    levels = (Level(one, replace(UNATTRIBUTED, key="x_*")), Level(other, replace(A_G, key="y")))
+    with pytest.raises(PHSafeError, match="expected distinct keys, got county_x_"):
+        make(CENSUS_2020.extended(levels=levels))
+    assert not (tmp_path / "l").exists() and not (tmp_path / "release").exists()
 
 
 def test_the_catalog_in_the_manifest_is_the_one_that_loads(make, tmp_path):

@@ -23,8 +23,6 @@ from phsafe.model.spec import Average, Catalog, Derived, IterateBy, Line, Table,
 T = TypeVar("T")
 
 MAX_BYTES = 40_000_000
-#: The most codes in all conditions together: several times the largest code list.
-MAX_CODES = 400_000
 MAX_PROBLEMS = 100
 FIELDS = ("format", "tables", "geographies", "iteration_levels", "levels")
 
@@ -45,7 +43,7 @@ class _Reader(DocumentValues):
 
     def __init__(self) -> None:
         super().__init__()
-        self.codes_left = MAX_CODES
+        self.codes_left = checks.MAX_CODES
 
     def catalog(self, document: Mapping[str, Any]) -> Catalog:
         """Read the document, or raise a `CatalogError` that lists every problem."""
@@ -73,7 +71,7 @@ class _Reader(DocumentValues):
             return frozenset()
         self.codes_left -= len(codes)
         if self.codes_left < 0:
-            raise CatalogError(f"expected a catalog of at most {MAX_CODES} codes in all conditions, got more")
+            raise CatalogError(f"expected a catalog of at most {checks.MAX_CODES} codes, got more")
         return codes
 
     def condition(self, context: str, value: object, *records: Layout) -> Where:

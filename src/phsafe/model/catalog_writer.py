@@ -32,8 +32,8 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 def document_hash(document: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a document as JSON with sorted keys, without spaces, in UTF-8."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _table(table: Table) -> dict[str, Any]:

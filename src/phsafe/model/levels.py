@@ -155,9 +155,9 @@ def _geography_problems(geography: Geography) -> Iterator[str]:
     foreign = sorted({code[:2] for code, _ in regions if columns} - set(STATES))
     if foreign and not wrong:
         yield f"{key}: expected regions of states, got the state codes {checks.listed(foreign)}"
-    long = [code for code, name in regions if len(name) > checks.MAX_TEXT]
+    long = [code for code, name in regions if not checks.is_text(name)]
     if long:
-        yield f"{key}: expected names of at most {checks.MAX_TEXT} characters, got longer ones in {checks.listed(long)}"
+        yield f"{key}: expected names of at most {checks.MAX_TEXT} characters, got others in {checks.listed(long)}"
     if geography.covers and columns == ("TABBLKST",) and len(regions) != len(STATES):
         yield f"{key}: expected every state in regions that cover the country, got {len(regions)}; set covers to false"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,8 @@ from phsafe.model.levels import RACE_COLUMNS, Level
 from phsafe.model.schema import PERSONS, UNITS, Column
 
 IterateBy = Literal["person", "householder"]
+#: The most overlapping cells of a tabulation that are reported.
+MAX_OVERLAPS = 20
 
 
 @dataclass(frozen=True)
@@ -291,6 +293,7 @@ def _overlapping_cells(tabulation: Tabulation) -> Iterator[str]:
 
     Two conjunctions overlap unless some column has disjoint codes in the two.
     """
-    for (number, cell), (other_number, other) in combinations(tabulation.cells.items(), 2):
-        if cell.overlaps(other):
-            yield f"{tabulation.name}: cells {number} and {other_number} overlap; a row may belong to only one cell"
+    pairs = combinations(tabulation.cells.items(), 2)
+    overlapping = (f"{one[0]} and {other[0]}" for one, other in pairs if one[1].overlaps(other[1]))
+    for cells in islice(overlapping, MAX_OVERLAPS):
+        yield f"{tabulation.name}: cells {cells} overlap; a row may belong to only one cell"

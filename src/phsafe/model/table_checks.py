@@ -25,6 +25,8 @@ MAX_NUMBER = 10_000
 #: The most cells of a tabulation and of a catalog, and the most tabulations, levels and regions of a catalog.
 MAX_CELLS, MAX_ALL_CELLS = 500, 5_000
 MAX_TABULATIONS, MAX_LEVELS, MAX_REGIONS = 200, 100, 300_000
+#: The most codes in all conditions of a catalog: several times the largest code list.
+MAX_CODES = 400_000
 
 
 def refuse(problems: Iterable[str]) -> None:
@@ -51,8 +53,13 @@ def name_problems(what: str, name: object) -> Iterator[str]:
 def text_problems(context: str, **texts: object) -> Iterator[str]:
     """Check texts that people read."""
     for what, text in texts.items():
-        if not isinstance(text, str) or len(text) > MAX_TEXT:
+        if not is_text(text):
             yield f"{context}: expected a {what} of at most {MAX_TEXT} characters, got {_show(text)}"
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that isn't too long and can be written as UTF-8."""
+    return isinstance(value, str) and len(value) <= MAX_TEXT and value.encode("utf-8", "ignore").decode() == value
 
 
 def cell_problems(name: str, cells: Mapping[int, object]) -> Iterator[str]:
@@ -239,6 +246,8 @@ def _size_problems(catalog: Catalog) -> Iterator[str]:
     sizes = {
         "tabulations": (len(catalog.outputs), MAX_TABULATIONS),
         "cells": (sum(len(output.cells) for output in catalog.outputs), MAX_ALL_CELLS),
+        "lines": (sum(len(table.shell) for table in catalog.tables), MAX_ALL_CELLS),
+        "codes": (_codes(catalog), MAX_CODES),
         "levels": (len(catalog.levels), MAX_LEVELS),
         "regions": (sum(len(geography.regions) for geography in geographies), MAX_REGIONS),
     }
@@ -248,6 +257,14 @@ def _size_problems(catalog: Catalog) -> Iterator[str]:
     for what, items in (("table", catalog.tables), ("level", catalog.levels)):
         if not items:
             yield f"expected a catalog with at least one {what}, got none"
+
+
+def _codes(catalog: Catalog) -> int:
+    """The number of codes in all conditions."""
+    conditions = [c for t in catalog.tabulations for c in (t.units, t.persons, *t.cells.values()) if c is not None]
+    iterations = [i for level in {level.iteration_level for level in catalog.levels} for i in level.iterations]
+    lists = [codes for condition in conditions for _, codes in condition.terms]
+    return sum(map(len, lists)) + sum(len(part or ()) for i in iterations for part in (i.races, i.ethnicities))
 
 
 def _clashes(what: str, names: list[str]) -> Iterator[str]:
@@ -260,6 +277,8 @@ def _clashes(what: str, names: list[str]) -> Iterator[str]:
 
 def _level_problems(catalog: Catalog) -> Iterator[str]:
     """Check that a region type is one geography, and an iteration code one iteration, once in each geography."""
+    yield from _clashes("geography", [g.key for g in dict.fromkeys(level.geography for level in catalog.levels)])
+    yield from _clashes("iteration level", [i.key for i in dict.fromkeys(x.iteration_level for x in catalog.levels)])
     for region_type in dict.fromkeys(level.geography.region_type for level in catalog.levels):
         levels = [level for level in catalog.levels if level.geography.region_type == region_type]
         if len({level.geography for level in levels}) > 1:

@@ -31,7 +31,7 @@ from phsafe.privacy.ledger import Ledger
 from phsafe.privacy.mechanism import Session, open_session
 from phsafe.readers import DataSource
 from phsafe.releases.file_layout import write_table
-from phsafe.releases.manifest import check_size, hash_file, manifest_of, write_manifest
+from phsafe.releases.manifest import check_readable, hash_file, manifest_of, write_manifest
 from phsafe.releases.provenance import made_with
 from phsafe.releases.release_folder import Release
 from phsafe.releases.verify import problems
@@ -132,7 +132,7 @@ def _prepare(
     reasons.settle()
     assert account is not None
     assert source is not None
-    check_size(config, account)
+    check_readable(config, account)
     ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
     ledger.check(account.total)
     return account, ledger, source

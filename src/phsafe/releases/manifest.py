@@ -11,6 +11,7 @@ from phsafe.configs.config import Config
 from phsafe.errors import ConfigError
 from phsafe.model import exact_numbers
 from phsafe.model.catalog_writer import document_hash
+from phsafe.model.spec import Catalog
 from phsafe.privacy.accountant import DEFAULT_DELTA, Account
 
 MANIFEST = "manifest.json"
@@ -21,6 +22,8 @@ FORMAT_1 = "phsafe-release/1"
 SINCE_FORMAT_2 = ("build", "platform", "catalog", "catalog_sha256")
 #: A manifest takes a few pages, or more if it lists the regions of a fine geography.
 MAX_BYTES = 50_000_000
+#: More values than the largest catalog has. The limit keeps a hostile manifest from using up memory.
+MAX_VALUES = 1_000_000
 #: Room for the hashes of the files, which are not known until noise is drawn.
 HASH_BYTES = 1_000_000
 #: What each neighbouring relation means, as a manifest and a report state it.
@@ -86,18 +89,25 @@ def statement(account: Account, config: Config) -> dict[str, Any]:
     }
 
 
-def check_size(config: Config, account: Account) -> None:
-    """Refuse a config whose manifest would be too large to be read again.
+def check_readable(config: Config, account: Account) -> None:
+    """Refuse a config whose manifest could not be read again. Called before anything is charged.
 
     Raises:
-        ConfigError: The catalog has too much text, or too many regions.
+        ConfigError: The catalog has too much text, too many regions, or keys that can't be distinguished in a file.
     """
-    size = len(exact_numbers.dumps(manifest_of(config, account, "", {}, {})).encode())
-    if size > MAX_BYTES - HASH_BYTES:
+    Catalog.load(config.catalog.to_document())
+    content = exact_numbers.dumps(manifest_of(config, account, "", {}, {})).encode()
+    if is_too_large(content, HASH_BYTES):
         raise ConfigError(
-            f"expected a catalog with a manifest of at most {MAX_BYTES - HASH_BYTES} bytes, got {size}; "
+            f"expected a catalog with a manifest of at most {MAX_BYTES - HASH_BYTES} bytes, got {len(content)}; "
             "shorten the names of its regions, or leave some out"
         )
+
+
+def is_too_large(content: bytes, more: int = 0) -> bool:
+    """Whether a manifest is too large to be parsed, with so many bytes more."""
+    values = content.count(b",") + content.count(b"[") + content.count(b"{")
+    return len(content) + more > MAX_BYTES or values > MAX_VALUES
 
 
 def hash_file(path: Path) -> str:

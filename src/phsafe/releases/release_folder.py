@@ -21,14 +21,12 @@ from phsafe.model.document_files import parse_json
 from phsafe.model.spec import Catalog, Derived, Tabulation
 from phsafe.model.tables import CENSUS_2020
 from phsafe.releases.file_layout import SEPARATOR, key_columns, table_path
-from phsafe.releases.manifest import FORMAT, FORMAT_1, MANIFEST, MAX_BYTES
+from phsafe.releases.manifest import FORMAT, FORMAT_1, MANIFEST, MAX_BYTES, MAX_VALUES, is_too_large
 
 if TYPE_CHECKING:
     from phsafe.privacy.budgets import Budget
 
 VALUES = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE")
-#: More values than the largest catalog has. The limit keeps a hostile manifest from using up memory.
-MAX_VALUES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -268,8 +266,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
-        values = content.count(b",") + content.count(b"[") + content.count(b"{")
-        if len(content) > MAX_BYTES or values > MAX_VALUES:
+        if is_too_large(content):
             raise OutputError(
                 f"{file}: expected a manifest of at most {MAX_BYTES} bytes and {MAX_VALUES} values, got a larger file"
             )
