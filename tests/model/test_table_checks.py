@@ -161,11 +161,11 @@ TYPOS = {
     ),
     "names that differ in case": (
         lambda: CENSUS_2020.extended((counts(AGE_SHELL, (Tabulation("ph1_NUM", persons=where(), cells=BY_AGE),)),)),
-        "expected every tabulation once, whatever the case of its letters, got PH1_num, ph1_NUM",
+        "expected every tabulation once (upper and lower case are the same), got PH1_num, ph1_NUM",
     ),
     "tables whose names differ in case": (
         lambda: CENSUS_2020.extended((counts(name="ph1"),)),
-        "expected every table once, whatever the case of its letters, got PH1, ph1",
+        "expected every table once (upper and lower case are the same), got PH1, ph1",
     ),
     "a table name that leaves the folder": (lambda: counts(name="../P"), "expected a table name of at most 31 letters"),
     "a name too long for a sheet": (lambda: counts(name="P" * 32), "expected a table name of at most 31 letters"),
@@ -186,7 +186,7 @@ TYPOS = {
         lambda: CENSUS_2020.extended(
             levels=(one_iteration("x", geography=Geography("state", "S", "S", ("TABBLKST",), (), covers=False)),)
         ),
-        "expected every geography once, whatever the case of its letters, got state, state",
+        "expected every geography once (upper and lower case are the same), got state, state",
     ),
     "two iteration levels with one key": (
         lambda: CENSUS_2020.extended(levels=(one_iteration("a-g", "J", races=frozenset({"01"})),)),

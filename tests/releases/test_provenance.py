@@ -57,6 +57,11 @@ def test_spark_is_named_if_it_counts():
     assert "duckdb" not in made["versions"]
 
 
+def test_a_version_that_is_unknown_is_left_out(monkeypatch):
+    monkeypatch.setitem(provenance.COUNTED_BY, "spark", "no-such-package")
+    assert made_with("spark")["versions"]["no-such-package"] is None
+
+
 def test_nothing_names_a_path_a_user_or_a_host():
     text = json.dumps(made_with("duckdb"))
     assert "/" not in text and socket.gethostname() not in text

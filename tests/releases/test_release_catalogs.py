@@ -113,6 +113,20 @@ def test_a_release_through_the_shipped_catalog_has_nothing_to_note(make, phsafe_
     assert "differs from the 2020 Census" not in (tmp_path / "report.html").read_text()
 
 
+def test_the_report_shows_what_made_the_release(make, phsafe_command, tmp_path):
+    release = make()
+    all_commands(phsafe_command, release.path, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    build, system = release.manifest["build"], release.manifest["platform"]
+    for shown in (
+        build["files_sha256"],
+        release.manifest["catalog_sha256"],
+        f"python {system['python']}",
+        "engine duckdb",
+    ):
+        assert shown in page, shown
+
+
 def test_older_releases_open_under_a_later_catalog(make, phsafe_command, tmp_path, request):
     release = make()
     request.getfixturevalue("later")

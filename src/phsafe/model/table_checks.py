@@ -272,7 +272,7 @@ def _clashes(what: str, names: list[str]) -> Iterator[str]:
     twice = _repeated(name.lower() for name in names)
     if twice:
         found = [name for name in names if name.lower() in twice]
-        yield f"expected every {what} once, whatever the case of its letters, got {listed(found)}"
+        yield f"expected every {what} once (upper and lower case are the same), got {listed(found)}"
 
 
 def _level_problems(catalog: Catalog) -> Iterator[str]:

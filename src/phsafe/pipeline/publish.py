@@ -85,6 +85,7 @@ def publish(
             session = open_session(config, counts)
         release_id = str(uuid.uuid4())
         fingerprint = None if chunks is None else ledger.fingerprint(chunks)
+        made = made_with(running.engine)
         details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
         with ExitStack() as section:
             # An interrupt stops a release that waits for the ledger; once charged, a release is finished.
@@ -95,9 +96,7 @@ def publish(
                 noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
                 progress("writing and checking", 0.95)
                 reserve.unlink()
-                write_release(
-                    config, account_of(config, session.completed), noisy, release_id, folder.path, running.engine
-                )
+                write_release(config, account_of(config, session.completed), noisy, release_id, folder.path, made)
                 folder.finish()
                 progress("released", 1.0)
                 return Release.read(out)
@@ -163,9 +162,9 @@ def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str]
 
 
 def write_release(
-    config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path, engine: str
+    config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path, made: Mapping[str, Any]
 ) -> None:
-    """Write all files of a release, and verify them as `phsafe check` does."""
+    """Write all files of a release, and verify them as `phsafe check` does. `made` is what made it (`made_with`)."""
     noise = noise_by_level(account)
     files = {}
     for output, _ in config.outputs():
@@ -173,7 +172,7 @@ def write_release(
         frame = frame.with_columns(VARIANCE=pl.Series([*map(repr, frame["VARIANCE"])]))
         path = write_table(folder, config.catalog, output, frame)
         files[str(path)] = hash_file(folder / path)
-    write_manifest(folder, manifest_of(config, account, release_id, files, made_with(engine)))
+    write_manifest(folder, manifest_of(config, account, release_id, files, made))
     found = problems(Release.read(folder))
     if found:
         raise OutputError([f"the release failed its own verification: {problem}" for problem in found])

@@ -31,7 +31,7 @@ def made_with(engine: str) -> dict[str, Any]:
         it is known, and the hash of its files; `platform`: Python, operating system and engine.
     """
     return {
-        "versions": {name: version(name) for name in ("phsafe", COUNTED_BY[engine], *LIBRARIES)},
+        "versions": {name: _version(name) for name in ("phsafe", COUNTED_BY[engine], *LIBRARIES)},
         "build": {"commit": commit(PACKAGE), "files_sha256": files_hash(PACKAGE)},
         "platform": {
             "python": platform.python_version(),
@@ -40,6 +40,14 @@ def made_with(engine: str) -> dict[str, Any]:
             "engine": engine,
         },
     }
+
+
+def _version(name: str) -> str | None:
+    """The version of an installed package; None if only its code is there, as with PySpark's client packages."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def commit(package: Path) -> str | None:
