@@ -22,7 +22,10 @@ def example_objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def add_example_objects(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
-    """Make the objects available to the examples that use them."""
+def add_example_objects(
+    request: pytest.FixtureRequest, doctest_namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Make the objects available to the examples that use them, and to no others: `release` is a call elsewhere."""
     if request.node.path.name in MODULES:
-        doctest_namespace.update(request.getfixturevalue("example_objects"))
+        for name, value in request.getfixturevalue("example_objects").items():
+            monkeypatch.setitem(doctest_namespace, name, value)
