@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
     from phsafe.explorer.solver import solve
+    from phsafe.model.spec import Catalog
     from phsafe.model.tables import CENSUS_2020
     from phsafe.pipeline.calls import exact_tables, release, tabulate, validate
     from phsafe.privacy.budgets import Budget, Comparison, budget, compare
@@ -30,6 +31,7 @@ _HOMES = {
     "Accuracy": "phsafe.accuracy_study",
     "Budget": "phsafe.privacy.budgets",
     "CENSUS_2020": "phsafe.model.tables",
+    "Catalog": "phsafe.model.spec",
     "Comparison": "phsafe.privacy.budgets",
     "Config": "phsafe.configs.config",
     "EngineOptions": "phsafe.engines",
@@ -57,6 +59,7 @@ __all__ = [
     "CENSUS_2020",
     "Accuracy",
     "Budget",
+    "Catalog",
     "Comparison",
     "Config",
     "EngineOptions",

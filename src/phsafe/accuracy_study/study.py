@@ -23,8 +23,7 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.engines import EngineOptions
 from phsafe.errors import DataError, PHSafeError, Reasons
-from phsafe.model.spec import Catalog
-from phsafe.model.tables import CENSUS_2020
+from phsafe.model.spec import CatalogSource
 from phsafe.pipeline.exact_tables import exact_lines
 from phsafe.pipeline.scan import Settings, open_source
 from phsafe.readers import DataSource
@@ -127,7 +126,7 @@ def accuracy(
     false_alarm: float = FALSE_ALARM,
     allow_unclassified: bool = False,
     skip_validation: bool = False,
-    catalog: Catalog = CENSUS_2020,
+    catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
@@ -151,7 +150,7 @@ def accuracy(
         false_alarm: The probability that correct noise fails any test of the study.
         allow_unclassified: Count records even if no iteration of a level applies to them.
         skip_validation: Count without validating the data first.
-        catalog: The tables and levels to count.
+        catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one.
         options: Engine and its settings.
         jobs: Number of worker processes (default: one per core, at most 8).
         progress: Called with a description and the share of the work that is done.

@@ -54,6 +54,7 @@ def accuracy(
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes (default: all cores).")] = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -68,8 +69,8 @@ def accuracy(
         study = run(
             config, data, out, trials=trials, estimate_trials=estimate_trials, tau=taus,
             scale=scale.split(",") if scale else (), sensitivity=sensitivity, public=public,
-            allow_unclassified=allow_unclassified, skip_validation=skip_validation, options=options, jobs=jobs,
-            progress=progress,
+            allow_unclassified=allow_unclassified, skip_validation=skip_validation, catalog=catalog, options=options,
+            jobs=jobs, progress=progress,
         )  # fmt: skip
     if study.empty_regions:
         console.warn(empty_regions_warning(study.empty_regions))

@@ -43,6 +43,12 @@ SensitivityMode = Annotated[
         help="How one person's effect is bounded: published, tight or tight-bounded (default: the config's).",
     ),
 ]
+CatalogPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalog", metavar="FILE", help="Tables and levels, as JSON or TOML (default: PH1–PH8 of the 2020 Census)."
+    ),
+]
 SkipValidation = Annotated[
     bool, typer.Option("--skip-validation", help="Ignore violations of rules, because the input was validated before.")
 ]

@@ -20,6 +20,7 @@ def budget(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare the sensitivity modes: loss and margin of error.")
     ] = False,
+    catalog: arg.CatalogPath = None,
 ) -> None:
     """Show the cost and accuracy of a config: margin of error, ρ, bounded ρ and ε. Needs no data."""
     from phsafe.cli.console import result
@@ -27,7 +28,7 @@ def budget(
     from phsafe.privacy.budgets import budget as budget_of
     from phsafe.privacy.budgets import compare as comparison_of
 
-    loaded = Config.load(config).with_sensitivity(sensitivity)
+    loaded = Config.load(config, catalog).with_sensitivity(sensitivity)
     costs = (comparison_of if compare else budget_of)(loaded, _delta(delta))
     result(costs.to_dict(), costs.render())
 

@@ -36,6 +36,7 @@ def release(
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -54,7 +55,7 @@ def release(
         with console.progress_bar("release") as progress:
             released = calls.release(
                 config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
-                skip_validation=skip_validation, options=options, progress=progress,
+                skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
             )  # fmt: skip
         with uninterrupted(), _finished(out):
             statement = Ledger.open(ledger_path).read()
@@ -151,6 +152,8 @@ def check(
             f"{release}: expected an entry for its id {opened.release_id} in {ledger}, got none: "
             "this is the ledger of another population, or an older copy"
         )
+    for sentence in opened.catalog_notes:
+        console.note(sentence)
     charged = "" if ledger is None else f", and was charged to {ledger}"
     console.result(
         {

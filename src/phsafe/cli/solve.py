@@ -22,6 +22,7 @@ def solve(
     config: arg.ConfigPath,
     targets: TargetsPath,
     out: Annotated[Path, typer.Argument(metavar="OUT.json", help="Config to create; it must not exist yet.")],
+    catalog: arg.CatalogPath = None,
 ) -> None:
     """Find the budgets that meet MOE targets, or the best split of a total, and write a config. Needs no data."""
     from phsafe.cli.console import note, result
@@ -33,7 +34,7 @@ def solve(
     from phsafe.system.atomic_writes import check_new_file, write_new_file
 
     reasons = Reasons()
-    loaded = reasons.check(Config.load, config)
+    loaded = reasons.check(Config.load, config, catalog)
     reasons.check(check_new_file, out)
     request = reasons.check(Request.load, targets, loaded) if loaded is not None else None
     reasons.settle()

@@ -34,6 +34,7 @@ def tabulate(
     ] = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -46,7 +47,7 @@ def tabulate(
     with progress_bar("tabulate") as progress:
         made = (calls.exact_tables if finished else calls.tabulate)(
             config, data, out, truncate=truncated, allow_unclassified=allow_unclassified,
-            skip_validation=skip_validation, options=options, progress=progress,
+            skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
         )  # fmt: skip
     if isinstance(made, dict):
         rows = {name: frame.height for name, frame in made.items()}

@@ -24,6 +24,7 @@ def validate(
             metavar="FILE", help="Write the household keys of violations to a new file that only you can read."
         ),
     ] = None,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -36,7 +37,8 @@ def validate(
     with progress_bar("validate") as progress:
         report = calls.validate(
             config, data, allow_unclassified=allow_unclassified,
-            examples=0 if examples is None else arg.MAX_EXAMPLES, options=options, progress=progress,
+            examples=0 if examples is None else arg.MAX_EXAMPLES, catalog=catalog,
+            options=options, progress=progress,
         )  # fmt: skip
     warn(NOT_PRIVATE)
     if examples is not None and report.findings:

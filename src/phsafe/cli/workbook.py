@@ -13,6 +13,7 @@ from phsafe.cli import arguments as arg
 def workbook(
     config: arg.ConfigPath,
     out: Annotated[Path, typer.Argument(metavar="OUT.xlsx", help="Workbook to create; it must not exist yet.")],
+    catalog: arg.CatalogPath = None,
 ) -> None:
     """Write an Excel workbook with live formulas: change a budget, a threshold or a target, and all figures update."""
     from phsafe.cli.console import note, result
@@ -23,7 +24,7 @@ def workbook(
     from phsafe.system.optional_packages import require
 
     reasons = Reasons()
-    loaded = reasons.check(Config.load, config)
+    loaded = reasons.check(Config.load, config, catalog)
     reasons.check(check_new_file, out)
     reasons.check(require, "xlsxwriter")
     reasons.settle()

@@ -36,16 +36,6 @@ MAX_DIGITS = 30
 MAX_TAU = 99_999
 
 
-def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a JSON object with a repeated key: one of the values would be lost silently."""
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"{', '.join(repeated)} occurs more than once in one object")
-    return document
-
-
 def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     """Return the fields of a `Config`, or raise a `ConfigError` that lists every problem."""
     problems: list[str] = []

@@ -22,6 +22,7 @@ from phsafe.errors import PHSafeError
 from phsafe.explorer import solve_targets
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.model.exact_numbers import text
+from phsafe.model.spec import CatalogSource
 from phsafe.privacy_math import sensitivity
 from phsafe.privacy_math.margins import Z
 
@@ -62,7 +63,9 @@ class Item:
 
 
 def solve(
-    config: str | Path | Mapping[str, Any] | Config, targets: str | Path | Mapping[str, Any] | Request
+    config: str | Path | Mapping[str, Any] | Config,
+    targets: str | Path | Mapping[str, Any] | Request,
+    catalog: CatalogSource | None = None,
 ) -> Solution:
     """Find the budgets that meet MOE targets, or that split a total with the least error.
 
@@ -74,6 +77,7 @@ def solve(
         config: A config file (JSON or TOML), a mapping of the same form, or a loaded config.
         targets: What to solve for: a TOML or JSON file or a mapping with any of `total`, `neighbours`, `sensitivity`,
             `privacy`, `weights`, `moe`, `floors` and `locks`, as for `phsafe solve`; or a checked `Request`.
+        catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
 
     Returns:
         The solution. Its `config` has the new budgets and can go to `phsafe.budget` or `phsafe.release`.
@@ -92,7 +96,7 @@ def solve(
         >>> solution.config.total == 1
         True
     """
-    loaded = Config.load(config)
+    loaded = Config.load(config, catalog)
     request = targets if isinstance(targets, Request) else Request.load(targets, loaded)
     before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Any, Literal
 
+from phsafe.model import table_checks as checks
+from phsafe.model.code_lists import codes_text
 from phsafe.model.conditions import Where
 from phsafe.model.levels import RACE_COLUMNS, Level
 from phsafe.model.schema import PERSONS, UNITS, Column
 
 IterateBy = Literal["person", "householder"]
+#: The most overlapping cells of a tabulation that are reported.
+MAX_OVERLAPS = 20
 
 
 @dataclass(frozen=True)
@@ -32,16 +37,8 @@ class Tabulation:
     iterate_by: IterateBy | None = "householder"
 
     def __post_init__(self) -> None:
-        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", self.name):
-            raise ValueError(f"expected a tabulation name of letters, digits and _, got {self.name!r}")
-        if not self.cells:
-            raise ValueError(f"{self.name}: expected at least one cell, got none")
-        if self.iterate_by not in (None, *RACE_COLUMNS):
-            raise ValueError(
-                f"{self.name}: expected iterate_by to be {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}"
-            )
-        _refuse_foreign_columns(self)
-        _refuse_overlapping_cells(self)
+        checks.refuse([*checks.name_problems("tabulation", self.name), *checks.cell_problems(self.name, self.cells)])
+        checks.refuse([*_column_problems(self), *_iteration_problems(self), *_overlapping_cells(self)])
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -69,18 +66,27 @@ class Derived:
     source: str
     cells: Mapping[int, tuple[int, ...]]
 
+    def __post_init__(self) -> None:
+        checks.refuse(checks.derived_problems(self))
+
     def __hash__(self) -> int:
         return hash(self.name)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table shell. `of` lists the lines it adds up; it is empty for a basis cell."""
+    """A line of a table shell. `of` lists the lines it adds up; it is empty for a basis cell.
+
+    A total adds up lines that are indented below it, and all basis cells there, each once.
+    """
 
     number: int
     label: str
     indent: int = 0
     of: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.refuse(checks.line_problems(self))
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,17 @@ class Average:
     per: Mapping[int, int]
     at_least: int
 
+    def __post_init__(self) -> None:
+        checks.refuse(checks.average_problems(self))
+
 
 @dataclass(frozen=True)
 class Table:
-    """A published table: title, universe, shell, and the tabulations behind it."""
+    """A published table: title, universe, shell, and the tabulations behind it.
+
+    A table of counts shows one tabulation. A table of averages has two: the numerator and the denominator of
+    `average`, either of which may be derived.
+    """
 
     name: str
     title: str
@@ -108,6 +121,9 @@ class Table:
     tabulations: tuple[Tabulation, ...]
     derived: tuple[Derived, ...] = ()
     average: Average | None = None
+
+    def __post_init__(self) -> None:
+        checks.refuse(checks.table_problems(self))
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -126,8 +142,8 @@ class Catalog:
         levels: The population group levels at which they can be published.
 
     Raises:
-        ValueError: Two tabulations or levels have the same name, two geographies the same region type, or a derived
-            tabulation has an unknown source.
+        PHSafeError: Names clash, a derived tabulation or an average refers to something that doesn't exist, or the
+            catalog is too large; lists every problem.
 
     Example:
         >>> from phsafe import CENSUS_2020
@@ -142,18 +158,51 @@ class Catalog:
     def __init__(self, tables: tuple[Table, ...], levels: tuple[Level, ...]) -> None:
         self.tables = tables
         self.levels = levels
-        names = [output.name for output in self.outputs]
-        keys = [level.key for level in levels]
-        for item, listed in (("tabulation", names), ("level", keys)):
-            if len(set(listed)) != len(listed):
-                raise ValueError(f"expected every {item} once, got {', '.join(listed)}")
-        geographies = {level.geography.region_type: level.geography for level in levels}
-        for level in levels:
-            if geographies[level.geography.region_type] != level.geography:
-                raise ValueError(f"expected one geography of region type {level.geography.region_type}, got several")
-        for derived in self.derived:
-            if derived.source not in names:
-                raise ValueError(f"{derived.name}: expected a tabulation as source, got {derived.source!r}")
+        checks.refuse(checks.catalog_problems(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Catalog) and (self.tables, self.levels) == (other.tables, other.levels)
+
+    def __hash__(self) -> int:
+        return hash((self.tables, tuple(level.key for level in self.levels)))
+
+    @classmethod
+    def load(cls, source: CatalogSource) -> Catalog:
+        """Read and check a catalog.
+
+        Args:
+            source: A JSON or TOML file in the form that a release's manifest has, a mapping of the same structure, or
+                a `Catalog`, which is returned unchanged.
+
+        Returns:
+            The catalog.
+
+        Raises:
+            PHSafeError: The file can't be read or the catalog is inconsistent; lists every problem.
+
+        Example:
+            >>> from phsafe import CENSUS_2020, Catalog
+            >>> Catalog.load(CENSUS_2020.to_document()) == CENSUS_2020
+            True
+        """
+        from phsafe.model.catalog_reader import load_catalog  # noqa: PLC0415  (imports this module)
+
+        return source if isinstance(source, Catalog) else load_catalog(source)
+
+    def to_document(self) -> dict[str, Any]:
+        """The whole catalog as a JSON document: tables, levels, and the columns and codes that they use.
+
+        Returns:
+            A new document; `Catalog.load` reads it, also from a file.
+
+        Example:
+            >>> from phsafe import CENSUS_2020
+            >>> CENSUS_2020.to_document()["tables"][0]["tabulations"][0]["cells"]
+            {'2': {'QAGE': '0-17'}, '3': {'QAGE': '18-115'}}
+        """
+        from phsafe.model.catalog_writer import catalog_document  # noqa: PLC0415  (imports this module)
+
+        return catalog_document(self)
 
     @cached_property
     def tabulations(self) -> tuple[Tabulation, ...]:
@@ -186,13 +235,17 @@ class Catalog:
         """A new catalog with additional tables or levels.
 
         Raises:
-            ValueError: An added table or level conflicts with one that exists.
+            PHSafeError: An added table or level conflicts with one that exists.
         """
         return Catalog((*self.tables, *tables), (*self.levels, *levels))
 
 
-def _refuse_foreign_columns(tabulation: Tabulation) -> None:
-    """Refuse columns and codes that a condition's row doesn't have, and anything that isn't a plain condition.
+#: What calls accept as a catalog: a file, a document or a `Catalog`.
+CatalogSource = str | Path | Mapping[str, Any] | Catalog
+
+
+def _column_problems(tabulation: Tabulation) -> Iterator[str]:
+    """Columns and codes that a condition's row doesn't have. Refuses anything that isn't a plain condition.
 
     A filter reads its own record, a cell one joined row. RTYPE is in persons and units, so only filters may use it.
     """
@@ -203,42 +256,44 @@ def _refuse_foreign_columns(tabulation: Tabulation) -> None:
         for name, column in (unit | person if tabulation.counts_persons else unit).items()
         if name != "RTYPE"
     }
-    checks = [("unit filter", tabulation.units, unit)]
-    checks += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
-    checks += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
-    for name, condition, allowed in checks:
+    conditions = [("unit filter", tabulation.units, unit)]
+    conditions += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
+    conditions += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
+    for name, condition, allowed in conditions:
+        context = f"{tabulation.name}, {name}"
         # The exact type: a subclass could call code.
         if type(condition) is not Where:
-            raise TypeError(
-                f"{tabulation.name}, {name}: expected a condition built with where(), got {type(condition).__name__}"
-            )
+            raise TypeError(f"{context}: expected a condition built with where(), got {type(condition).__name__}")
         foreign = sorted(set(condition.columns) - set(allowed))
         if foreign:
-            raise ValueError(
-                f"{tabulation.name}, {name}: expected columns among {', '.join(sorted(allowed))}, "
-                f"got {', '.join(foreign)}"
-            )
-        _refuse_foreign_codes(f"{tabulation.name}, {name}", condition, allowed)
-    if tabulation.iterate_by == "person" and not tabulation.counts_persons:
-        raise ValueError(f"{tabulation.name}: a tabulation of units can't iterate by person; use householder")
+            yield f"{context}: expected columns among {', '.join(sorted(allowed))}, got {', '.join(foreign)}"
+        for term, codes in condition.on(allowed).terms:
+            yield from _code_problems(context, allowed[term], codes)
 
 
-def _refuse_foreign_codes(context: str, condition: Where, columns: Mapping[str, Column]) -> None:
-    for name, codes in condition.terms:
-        code_type = int if columns[name].is_integer else str
-        if not all(isinstance(code, code_type) for code in codes):
-            raise ValueError(f"{context}: expected codes of {name} as {code_type.__name__}, got another type")
+def _code_problems(context: str, column: Column, codes: frozenset[int | str]) -> Iterator[str]:
+    code_type = int if column.is_integer else str
+    if not all(isinstance(code, code_type) for code in codes):
+        yield f"{context}: expected codes of {column.name} as {code_type.__name__}, got another type"
+    elif foreign := sorted(map(str, (code for code in codes if code not in column.codes))):
+        known = codes_text(column, column.codes)
+        yield f"{context}: expected codes of {column.name} among {known}, got {checks.listed(foreign)}"
 
 
-def _refuse_overlapping_cells(tabulation: Tabulation) -> None:
-    """Refuse cells that overlap: a row belongs to at most one cell (claim C3).
+def _iteration_problems(tabulation: Tabulation) -> Iterator[str]:
+    by = tabulation.iterate_by
+    if by not in (None, *RACE_COLUMNS):
+        yield f"{tabulation.name}: expected iterate_by to be {', '.join(RACE_COLUMNS)} or None, got {by!r}"
+    if by == "person" and not tabulation.counts_persons:
+        yield f"{tabulation.name}: a tabulation of units can't iterate by person; use householder"
+
+
+def _overlapping_cells(tabulation: Tabulation) -> Iterator[str]:
+    """Cells that overlap: a row belongs to at most one cell (claim C3).
 
     Two conjunctions overlap unless some column has disjoint codes in the two.
     """
-    cells = list(tabulation.cells.items())
-    for i, (number, cell) in enumerate(cells):
-        for other_number, other in cells[i + 1 :]:
-            if cell.overlaps(other):
-                raise ValueError(
-                    f"{tabulation.name}: cells {number} and {other_number} overlap; a row may belong to only one cell"
-                )
+    pairs = combinations(tabulation.cells.items(), 2)
+    overlapping = (f"{one[0]} and {other[0]}" for one, other in pairs if one[1].overlaps(other[1]))
+    for cells in islice(overlapping, MAX_OVERLAPS):
+        yield f"{tabulation.name}: cells {cells} overlap; a row may belong to only one cell"

@@ -12,8 +12,7 @@ import polars as pl
 from phsafe.configs.config import Config
 from phsafe.engines import EngineOptions, started
 from phsafe.errors import Reasons
-from phsafe.model.spec import Catalog
-from phsafe.model.tables import CENSUS_2020
+from phsafe.model.spec import CatalogSource
 from phsafe.pipeline.exact_counts import tidy, write_counts
 from phsafe.pipeline.exact_tables import finished_tables, write_finished
 from phsafe.pipeline.publish import default_ledger, publish
@@ -33,7 +32,7 @@ def validate(
     *,
     allow_unclassified: bool = False,
     examples: int = 0,
-    catalog: Catalog = CENSUS_2020,
+    catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
     progress: Progress = silent,
 ) -> ValidationReport:
@@ -45,7 +44,8 @@ def validate(
             of a Census Edited File; or a mapping of these three names to Polars, pandas or Arrow frames.
         allow_unclassified: Report records that fit no cell of a universe as a warning instead of an error.
         examples: How many household keys to keep for each violated rule, in `report.offenders`. Confidential.
-        catalog: The tables and levels to validate for; by default PH1–PH8 of the 2020 Census.
+        catalog: The tables and levels to validate for: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -75,7 +75,7 @@ def tabulate(
     truncate: bool = True,
     allow_unclassified: bool = False,
     skip_validation: bool = False,
-    catalog: Catalog = CENSUS_2020,
+    catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
     progress: Progress = silent,
 ) -> pl.DataFrame:
@@ -88,7 +88,8 @@ def tabulate(
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
-        catalog: The tables and levels to count; by default PH1–PH8 of the 2020 Census.
+        catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -120,7 +121,7 @@ def exact_tables(
     truncate: bool = False,
     allow_unclassified: bool = False,
     skip_validation: bool = False,
-    catalog: Catalog = CENSUS_2020,
+    catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
     progress: Progress = silent,
 ) -> dict[str, pl.DataFrame]:
@@ -133,7 +134,8 @@ def exact_tables(
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
-        catalog: The tables and levels to count; by default PH1–PH8 of the 2020 Census.
+        catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -168,7 +170,7 @@ def release(
     sensitivity: str | None = None,
     allow_unclassified: bool = False,
     skip_validation: bool = False,
-    catalog: Catalog = CENSUS_2020,
+    catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
     progress: Progress = silent,
 ) -> Release:
@@ -183,7 +185,8 @@ def release(
             config's mode.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
-        catalog: The tables and levels to publish; by default PH1–PH8 of the 2020 Census.
+        catalog: The tables and levels to publish: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
+            of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
         progress: Called with the current stage and the share of the work done.
 
@@ -211,10 +214,10 @@ def release(
 def _opened(
     config: ConfigSource,
     data: DataSource,
-    catalog: Catalog,
+    catalog: CatalogSource | None,
     options: EngineOptions | None,
     out: Path | None = None,
-    load: Callable[[ConfigSource, Catalog], Config] = Config.load,
+    load: Callable[[ConfigSource, CatalogSource | None], Config] = Config.load,
 ) -> Iterator[tuple[Config, Source]]:
     """Load the config and open the data, or raise every problem of both and of the output folder together."""
     with started(options) as running, ExitStack() as reading:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.engines import EngineOptions, started
 from phsafe.errors import ChargedError, OutputError, PHSafeError, Reasons
-from phsafe.model.exact_numbers import text
+from phsafe.model.exact_numbers import dumps, text
 from phsafe.pipeline.fingerprint import fingerprint_chunks
 from phsafe.pipeline.scan import Settings, Source, count_source, open_source
 from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
@@ -32,7 +31,8 @@ from phsafe.privacy.ledger import Ledger
 from phsafe.privacy.mechanism import Session, open_session
 from phsafe.readers import DataSource
 from phsafe.releases.file_layout import write_table
-from phsafe.releases.manifest import hash_file, manifest_of, write_manifest
+from phsafe.releases.manifest import check_readable, hash_file, manifest_of, write_manifest
+from phsafe.releases.provenance import made_with
 from phsafe.releases.release_folder import Release
 from phsafe.releases.verify import problems
 from phsafe.system.atomic_writes import check_new_folder, draft
@@ -42,8 +42,6 @@ from phsafe.system.progress import Progress, part, silent
 #: Twice the most bytes that a row of a release takes; and room for the manifest and partly filled disk blocks.
 ROW_BYTES = 200
 OTHER_BYTES = 100_000
-#: Packages whose versions the manifest records.
-PACKAGES = ("phsafe", "opendp")
 
 
 def publish(
@@ -87,6 +85,7 @@ def publish(
             session = open_session(config, counts)
         release_id = str(uuid.uuid4())
         fingerprint = None if chunks is None else ledger.fingerprint(chunks)
+        made = made_with(running.engine)
         details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
         with ExitStack() as section:
             # An interrupt stops a release that waits for the ledger; once charged, a release is finished.
@@ -97,10 +96,10 @@ def publish(
                 noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
                 progress("writing and checking", 0.95)
                 reserve.unlink()
-                write_release(config, account_of(config, session.completed), noisy, release_id, folder.path)
+                write_release(config, account_of(config, session.completed), noisy, release_id, folder.path, made)
                 folder.finish()
                 progress("released", 1.0)
-                return Release.read(out, config.catalog)
+                return Release.read(out)
 
 
 def default_ledger(data: DataSource) -> Path:
@@ -132,6 +131,7 @@ def _prepare(
     reasons.settle()
     assert account is not None
     assert source is not None
+    check_readable(config, account)
     ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
     ledger.check(account.total)
     return account, ledger, source
@@ -139,8 +139,8 @@ def _prepare(
 
 def _reserve(config: Config, out: Path, folder: Path) -> Path:
     """Write a file as large as the release can become, so that a full disk is found before the charge."""
-    rows = sum(len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels)
-    size = rows * ROW_BYTES + OTHER_BYTES
+    rows = sum(grid.size(config, output) for output, _ in config.outputs())
+    size = rows * ROW_BYTES + OTHER_BYTES + len(dumps(config.catalog.to_document()).encode())
     reserve = folder / "reserve"
     try:
         with reserve.open("wb") as stream:
@@ -161,8 +161,10 @@ def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str]
         yield (m.tabulation.name, m.level.key), session.measure(m)
 
 
-def write_release(config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path) -> None:
-    """Write all files of a release, and verify them as `phsafe check` does."""
+def write_release(
+    config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path, made: Mapping[str, Any]
+) -> None:
+    """Write all files of a release, and verify them as `phsafe check` does. `made` is what made it (`made_with`)."""
     noise = noise_by_level(account)
     files = {}
     for output, _ in config.outputs():
@@ -170,9 +172,8 @@ def write_release(config: Config, account: Account, noisy: grid.Counts, release_
         frame = frame.with_columns(VARIANCE=pl.Series([*map(repr, frame["VARIANCE"])]))
         path = write_table(folder, config.catalog, output, frame)
         files[str(path)] = hash_file(folder / path)
-    versions = {package: version(package) for package in PACKAGES}
-    write_manifest(folder, manifest_of(config, account, release_id, files, versions))
-    found = problems(Release.read(folder, config.catalog))
+    write_manifest(folder, manifest_of(config, account, release_id, files, made))
+    found = problems(Release.read(folder))
     if found:
         raise OutputError([f"the release failed its own verification: {problem}" for problem in found])
     _date(folder)

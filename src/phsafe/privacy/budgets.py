@@ -19,6 +19,7 @@ from phsafe.display.charts import Bar, stacked
 from phsafe.display.frames import Frames
 from phsafe.display.notebook import budget_html, comparison_html
 from phsafe.model.exact_numbers import dumps, round_up, text
+from phsafe.model.spec import CatalogSource
 from phsafe.privacy.accountant import DEFAULT_DELTA, Account, Event, Loss, plan
 from phsafe.privacy_math import margins, sensitivity
 
@@ -252,12 +253,17 @@ class Comparison:
         return table
 
 
-def budget(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEFAULT_DELTA) -> Budget:
+def budget(
+    config: str | Path | Mapping[str, Any] | Config,
+    delta: Decimal = DEFAULT_DELTA,
+    catalog: CatalogSource | None = None,
+) -> Budget:
     """Compute the privacy loss and the margins of error of a config. Needs no data.
 
     Args:
         config: A config: a JSON or TOML file, a mapping, or a loaded `Config`.
         delta: The δ at which a ρ is converted to ε.
+        catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
 
     Returns:
         The budget, with one row per tabulation and level.
@@ -270,16 +276,21 @@ def budget(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEF
         >>> row.event.tabulation, row.event.level, row.moe_exact
         ('PH1_num', 'usa_*', 500)
     """
-    loaded = Config.load(config)
+    loaded = Config.load(config, catalog)
     return Budget(loaded, plan(loaded), delta)
 
 
-def compare(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DEFAULT_DELTA) -> Comparison:
+def compare(
+    config: str | Path | Mapping[str, Any] | Config,
+    delta: Decimal = DEFAULT_DELTA,
+    catalog: CatalogSource | None = None,
+) -> Comparison:
     """Compare a config under all three sensitivity modes, with the same budgets. Needs no data.
 
     Args:
         config: A config: a JSON or TOML file, a mapping, or a loaded `Config`. Its own mode is ignored.
         delta: The δ at which a ρ is converted to ε.
+        catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
 
     Returns:
         The budgets of the three modes, and the losses of the published noise accounted tightly.
@@ -292,7 +303,7 @@ def compare(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DE
         >>> round(float(loss.unbounded), 3), round(float(loss.bounded), 3)
         (0.488, 1.954)
     """
-    loaded = Config.load(config)
+    loaded = Config.load(config, catalog)
     return Comparison(tuple(budget(loaded.with_sensitivity(mode), delta) for mode in sensitivity.MODES))
 
 

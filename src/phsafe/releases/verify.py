@@ -18,7 +18,7 @@ from phsafe.model import exact_numbers
 from phsafe.model.spec import Derived, Tabulation
 from phsafe.privacy.accountant import Account, noise_by_level, plan
 from phsafe.releases.file_layout import table_path
-from phsafe.releases.manifest import MANIFEST, hash_file, manifest_of
+from phsafe.releases.manifest import FORMAT_1, MANIFEST, SINCE_FORMAT_2, hash_file, manifest_of
 from phsafe.releases.release_folder import Release
 
 #: Relative tolerance for variances: the recomputed value may differ from the stored one in the last bit of a sum.
@@ -56,9 +56,17 @@ def _file_problems(release: Release) -> Iterator[str]:
 
 
 def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
-    """Compare the manifest with its config. Versions and the random id can't be verified and are taken as stated."""
+    """Compare the manifest with its config and catalog.
+
+    What made the release and its random id can't be verified and are taken as stated.
+    """
     given = release.manifest
     expected = _read_back(manifest_of(release.config, planned, release.release_id, {}, {}))
+    if given["format"] == FORMAT_1:
+        expected = {key: value for key, value in expected.items() if key not in SINCE_FORMAT_2}
+    for key in ("catalog", "catalog_sha256"):
+        if key in expected and given.get(key) != expected[key]:
+            yield f"{key} in the manifest is not what its tables and levels give"
     if not isinstance(given.get("privacy"), dict):
         yield "the manifest has no privacy statement"
     else:
@@ -87,6 +95,10 @@ def _rows_problems(
     release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: grid.NoiseOf
 ) -> Iterator[str]:
     file = table_path(output)
+    # Counted first: a hostile manifest could ask for a grid that fills the memory.
+    if grid.size(release.config, output) != frame.height:
+        yield f"{file}: the rows don't match the grid of the config, in its order"
+        return
     expected = grid.output_frame(release.config, output, noise=noise)
     keys = list(grid.KEYS)
     if not frame.select(keys).equals(expected.select(keys)):
