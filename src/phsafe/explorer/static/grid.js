@@ -87,7 +87,7 @@ function row(tabulation) {
       el("span", { class: "tools" }, tau ? ["τ", tau] : null, whole || null,
         segmented(`unit-${name}`, [["budget", unit(), "Enter budgets"], ["moe", "MOE", "Enter target margins of error"]],
           store.scenario.units[name], (value) => switchUnit(tabulation, value), `Input for ${name}`)),
-      el("div", { class: "bubble" })),
+      tau ? el("div", { class: "bubble" }) : null),
     start.levels.map((level) => (tabulation.levels.includes(level.key) ? cell(name, level) : el("td", { class: "none" }))));
 }
 
