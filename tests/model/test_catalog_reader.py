@@ -193,6 +193,17 @@ BAD = {
     "an unknown column": (
         lambda d: d["columns"]["persons"].update(AGE={"label": "", "codes": ""}), "columns, persons, AGE: expected",
     ),
+    "a threshold that the table doesn't have": (
+        lambda d: d["tables"][0]["truncation"][0].update(beyond="PH7"),
+        "PH1_dropped, beyond: expected one of PH1_num, PH1_denom, got 'PH7'",
+    ),
+    "a threshold of units": (
+        lambda d: d["tables"][0]["truncation"][0].update(beyond="PH1_denom"),
+        "PH1_dropped: expected beyond to be a tabulation of persons with a threshold, got PH1_denom",
+    ),
+    "no threshold": (
+        lambda d: d["tables"][0]["truncation"][0].pop("beyond"), "PH1, truncation 1: beyond missing",
+    ),
     "an unknown record": (lambda d: d["columns"].update(pets={}), "columns: expected only persons, units, geo"),
 }  # fmt: skip
 

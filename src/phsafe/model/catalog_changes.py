@@ -13,7 +13,8 @@ from phsafe.model.table_checks import listed
 PARTS = {
     "title": "its title", "universe": "its universe", "lines": "its lines", "average": "its average",
     "persons": "the person filter", "units": "the unit filter", "iterate_by": "whose race and ethnicity it uses",
-    "source": "its source", "cells": "cells", "label": "its label", "region_type": "its region type",
+    "source": "its source", "beyond": "the threshold it is beyond",
+    "cells": "cells", "label": "its label", "region_type": "its region type",
     "columns": "its columns", "covers": "whether it covers everyone", "puerto_rico": "whether Puerto Rico has it",
     "regions": "its regions", "iterations": "its iterations",
 }  # fmt: skip
@@ -56,7 +57,7 @@ def _changes(what: str, new: Mapping[str, Any], old: Mapping[str, Any]) -> Itera
 def _differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[str]:
     """The fields in which two items differ; for tabulations, fields of each."""
     for field in (field for field in dict.fromkeys([*new, *old]) if new.get(field) != old.get(field)):
-        if field in ("tabulations", "derived"):
+        if field in ("tabulations", "derived", "truncation"):
             outputs, old_outputs = _by("name", new.get(field, [])), _by("name", old.get(field, []))
             for name in dict.fromkeys([*outputs, *old_outputs]):
                 if outputs.get(name) != old_outputs.get(name):

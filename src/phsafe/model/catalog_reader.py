@@ -95,7 +95,7 @@ class _Reader(DocumentValues):
 
     def table(self, position: int, value: object) -> Table | None:
         """One table."""
-        required, optional = ("name", "title", "universe", "lines", "tabulations"), ("derived", "average")
+        required, optional = ("name", "title", "universe", "lines", "tabulations"), ("derived", "average", "truncation")
         before = len(self.problems)
         name = value.get("name") if isinstance(value, Mapping) else None
         context = name[:40] if isinstance(name, str) else f"table {position}"
@@ -103,6 +103,11 @@ class _Reader(DocumentValues):
         lines = [self.line(context, item) for item in self.items(f"{context}, lines", fields.get("lines"))]
         given = self.items(f"{context}, tabulations", fields.get("tabulations"))
         tabulations = [self.tabulation(f"{context}, tabulation {i}", item) for i, item in enumerate(given, start=1)]
+        thresholds = {t.name: t for t in tabulations if t is not None}
+        beyond = self.items(f"{context}, truncation", fields.get("truncation"))
+        truncation = [
+            self.tabulation(f"{context}, truncation {i}", item, thresholds) for i, item in enumerate(beyond, start=1)
+        ]
         derived = [self.derived(context, item) for item in self.items(f"{context}, derived", fields.get("derived"))]
         average = self.average(f"{context}, average", fields["average"]) if "average" in fields else None
         title, universe = (self.text(f"{context}, {n}", fields.get(n)) for n in ("title", "universe"))
@@ -118,6 +123,7 @@ class _Reader(DocumentValues):
                 tuple(t for t in tabulations if t is not None),
                 tuple(d for d in derived if d is not None),
                 average,
+                tuple(t for t in truncation if t is not None),
             )
         )
 
@@ -131,10 +137,13 @@ class _Reader(DocumentValues):
         adds = self.numbers(f"{context}, adds", fields.get("adds"))
         return self.made(lambda: Line(number, label, indent, adds), f"{table}, ")
 
-    def tabulation(self, context: str, value: object) -> Tabulation | None:
-        """One measured tabulation."""
+    def tabulation(
+        self, context: str, value: object, thresholds: Mapping[str, Tabulation] | None = None
+    ) -> Tabulation | None:
+        """One measured tabulation; with `thresholds`, one of what a threshold of these tabulations drops."""
         before = len(self.problems)
-        fields = self.fields(context, value, ("name", "cells"), ("persons", "units", "iterate_by"))
+        required = ("name", "cells") if thresholds is None else ("name", "cells", "beyond")
+        fields = self.fields(context, value, required, ("persons", "units", "iterate_by"))
         name = self.text(f"{context}, name", fields.get("name"))
         label = name[:40] or context
         records = (PERSONS, UNITS) if "persons" in fields else (UNITS,)
@@ -145,6 +154,14 @@ class _Reader(DocumentValues):
             "units": self.condition(f"{label}, units", fields.get("units"), UNITS),
             "iterate_by": None if iterate_by == "none" else cast(IterateBy, iterate_by),
         }
+        if thresholds is not None and "beyond" in fields:
+            beyond = self.text(f"{label}, beyond", fields["beyond"])
+            given["beyond"] = thresholds.get(beyond)
+            if given["beyond"] is None:
+                self.problems.append(
+                    f"{label}, beyond: expected one of {checks.listed(thresholds) or 'no tabulations'}, "
+                    f"got {show(beyond)}"
+                )
         return self.made(lambda: Tabulation(name, **given)) if len(self.problems) == before else None
 
     def derived(self, table: str, value: object) -> Derived | None:
@@ -252,7 +269,11 @@ def _size_problems(document: Mapping[str, Any]) -> Iterable[str]:
     """Refuse a document that is too large to be read, before anything in it is compared with everything else."""
     tables = [t for t in _list(document.get("tables")) if isinstance(t, Mapping)]
     outputs = [
-        o for t in tables for part in ("tabulations", "derived") for o in _list(t.get(part)) if isinstance(o, Mapping)
+        o
+        for t in tables
+        for part in ("tabulations", "derived", "truncation")
+        for o in _list(t.get(part))
+        if isinstance(o, Mapping)
     ]
     sizes = {
         "tables": (len(_list(document.get("tables"))), checks.MAX_TABULATIONS),

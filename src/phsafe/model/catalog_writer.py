@@ -45,6 +45,7 @@ def _table(table: Table) -> dict[str, Any]:
         "lines": [_line(line) for line in table.shell],
         "tabulations": [_tabulation(tabulation) for tabulation in table.tabulations],
         **({"derived": [_derived(derived) for derived in table.derived]} if table.derived else {}),
+        **({"truncation": [_tabulation(tabulation) for tabulation in table.truncation]} if table.truncation else {}),
         **(
             {
                 "average": {
@@ -77,6 +78,7 @@ def _tabulation(tabulation: Tabulation) -> dict[str, Any]:
         **({"units": _condition(tabulation.units, UNITS)} if tabulation.units != Where() else {}),
         "cells": {str(number): _condition(cell, PERSONS, UNITS) for number, cell in tabulation.cells.items()},
         "iterate_by": tabulation.iterate_by or "none",
+        **({"beyond": tabulation.beyond.name} if tabulation.beyond is not None else {}),
     }
 
 

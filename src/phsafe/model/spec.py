@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, Literal
 
 from phsafe.model import table_checks as checks
-from phsafe.model.code_lists import codes_text
 from phsafe.model.conditions import Where
-from phsafe.model.levels import RACE_COLUMNS, Level
-from phsafe.model.schema import PERSONS, UNITS, Column
+from phsafe.model.levels import Level
+from phsafe.model.tabulation_checks import column_problems, iteration_problems, overlapping_cells, universe_problems
 
 IterateBy = Literal["person", "householder"]
-#: The most overlapping cells of a tabulation that are reported.
-MAX_OVERLAPS = 20
+Kind = Literal["persons", "units", "dropped", "oversized"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +25,10 @@ class Tabulation:
     paper); without one it counts units (algorithm 2). `cells` maps a line of the table shell to a condition on one
     joined row; the cells of a tabulation don't overlap. With `iterate_by` None it is published for the total
     population only.
+
+    `beyond` makes it a measurement of what the threshold of another tabulation drops: with the person filter of that
+    tabulation it counts the persons dropped, by attributes of the person and public geography alone, without their
+    unit (claim C14); without a person filter it counts oversized units, those with dropped persons (claim C15).
     """
 
     name: str
@@ -35,18 +36,43 @@ class Tabulation:
     persons: Where | None = None
     units: Where = field(default_factory=Where)
     iterate_by: IterateBy | None = "householder"
+    beyond: Tabulation | None = None
 
     def __post_init__(self) -> None:
         checks.refuse([*checks.name_problems("tabulation", self.name), *checks.cell_problems(self.name, self.cells)])
-        checks.refuse([*_column_problems(self), *_iteration_problems(self), *_overlapping_cells(self)])
+        checks.refuse(
+            [
+                *universe_problems(self),
+                *column_problems(self),
+                *iteration_problems(self),
+                *overlapping_cells(self),
+            ]
+        )
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     @property
+    def kind(self) -> Kind:
+        """What it counts: persons up to a threshold, units, dropped persons, or oversized households."""
+        if self.beyond is None:
+            return "persons" if self.counts_persons else "units"
+        return "dropped" if self.counts_persons else "oversized"
+
+    @property
     def counts_persons(self) -> bool:
-        """Whether it counts persons (with a truncation threshold) rather than units."""
+        """Whether it counts persons rather than units."""
         return self.persons is not None
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether it counts persons up to a truncation threshold of its own."""
+        return self.kind == "persons"
+
+    @property
+    def threshold(self) -> str:
+        """The tabulation whose truncation threshold τ applies. A tabulation of units names itself and has none."""
+        return self.name if self.beyond is None else self.beyond.name
 
     def allows(self, level: Level) -> bool:
         """Whether the tabulation can be published at a level."""
@@ -111,7 +137,8 @@ class Table:
     """A published table: title, universe, shell, and the tabulations behind it.
 
     A table of counts shows one tabulation. A table of averages has two: the numerator and the denominator of
-    `average`, either of which may be derived.
+    `average`, either of which may be derived. `truncation` lists the tabulations that measure what the thresholds of
+    the table drop. Their budgets are optional, and the shell doesn't depend on them.
     """
 
     name: str
@@ -121,6 +148,7 @@ class Table:
     tabulations: tuple[Tabulation, ...]
     derived: tuple[Derived, ...] = ()
     average: Average | None = None
+    truncation: tuple[Tabulation, ...] = ()
 
     def __post_init__(self) -> None:
         checks.refuse(checks.table_problems(self))
@@ -130,8 +158,8 @@ class Table:
 
     @property
     def outputs(self) -> tuple[Tabulation | Derived, ...]:
-        """The tabulations that are written to files, numerators first."""
-        return (*self.derived, *self.tabulations)
+        """The tabulations that are written to files: numerators first, what truncation drops last."""
+        return (*self.derived, *self.tabulations, *self.truncation)
 
 
 class Catalog:
@@ -147,8 +175,10 @@ class Catalog:
 
     Example:
         >>> from phsafe import CENSUS_2020
-        >>> [t.name for t in CENSUS_2020.tabulations]
+        >>> [t.name for t in CENSUS_2020.tabulations][:9]
         ['PH1_num', 'PH1_denom', 'PH2', 'PH3', 'PH4', 'PH5_denom', 'PH6', 'PH7', 'PH8_denom']
+        >>> [t.name for t in CENSUS_2020.truncation][:4]
+        ['PH1_dropped', 'PH1_oversized', 'PH2_oversized', 'PH3_dropped']
         >>> [d.name for d in CENSUS_2020.derived]
         ['PH5_num', 'PH8_num']
         >>> [level.label for level in CENSUS_2020.levels][3:5]
@@ -206,8 +236,13 @@ class Catalog:
 
     @cached_property
     def tabulations(self) -> tuple[Tabulation, ...]:
-        """All measured tabulations, in table order."""
-        return tuple(tabulation for table in self.tables for tabulation in table.tabulations)
+        """All measured tabulations: those behind the tables in table order, then what their truncation drops."""
+        return (*(tabulation for table in self.tables for tabulation in table.tabulations), *self.truncation)
+
+    @cached_property
+    def truncation(self) -> tuple[Tabulation, ...]:
+        """The tabulations of what truncation drops, in table order."""
+        return tuple(tabulation for table in self.tables for tabulation in table.truncation)
 
     @cached_property
     def derived(self) -> tuple[Derived, ...]:
@@ -216,8 +251,25 @@ class Catalog:
 
     @cached_property
     def outputs(self) -> tuple[Tabulation | Derived, ...]:
-        """All tabulations that are written to files, measured and derived, in table order."""
-        return tuple(output for table in self.tables for output in table.outputs)
+        """All tabulations that are written to files: measured and derived ones in table order, then truncation."""
+        outputs = [output for table in self.tables for output in table.outputs]
+        return (*(output for output in outputs if output not in self.truncation), *self.truncation)
+
+    def table_of(self, output: Tabulation | Derived) -> Table:
+        """The table that an output belongs to."""
+        return next(table for table in self.tables if output in table.outputs)
+
+    def title(self, output: Tabulation | Derived) -> str:
+        """What an output shows, such as ``Dropped persons (PH1)``; the title of its table for others.
+
+        >>> from phsafe import CENSUS_2020
+        >>> CENSUS_2020.title(CENSUS_2020.tabulation("PH7_oversized"))
+        'Oversized households (PH7)'
+        """
+        table = self.table_of(output)
+        if isinstance(output, Tabulation) and output.beyond is not None:
+            return f"{'Dropped persons' if output.counts_persons else 'Oversized households'} ({table.name})"
+        return table.title
 
     def tabulation(self, name: str) -> Tabulation:
         """The measured tabulation with this name."""
@@ -242,58 +294,3 @@ class Catalog:
 
 #: What calls accept as a catalog: a file, a document or a `Catalog`.
 CatalogSource = str | Path | Mapping[str, Any] | Catalog
-
-
-def _column_problems(tabulation: Tabulation) -> Iterator[str]:
-    """Columns and codes that a condition's row doesn't have. Refuses anything that isn't a plain condition.
-
-    A filter reads its own record, a cell one joined row. RTYPE is in persons and units, so only filters may use it.
-    """
-    person = {c.name: c for c in PERSONS.columns if c.name != "MAFID"}
-    unit = {c.name: c for c in UNITS.columns if c.name != "MAFID"}
-    joined = {
-        name: column
-        for name, column in (unit | person if tabulation.counts_persons else unit).items()
-        if name != "RTYPE"
-    }
-    conditions = [("unit filter", tabulation.units, unit)]
-    conditions += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
-    conditions += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
-    for name, condition, allowed in conditions:
-        context = f"{tabulation.name}, {name}"
-        # The exact type: a subclass could call code.
-        if type(condition) is not Where:
-            raise TypeError(f"{context}: expected a condition built with where(), got {type(condition).__name__}")
-        foreign = sorted(set(condition.columns) - set(allowed))
-        if foreign:
-            yield f"{context}: expected columns among {', '.join(sorted(allowed))}, got {', '.join(foreign)}"
-        for term, codes in condition.on(allowed).terms:
-            yield from _code_problems(context, allowed[term], codes)
-
-
-def _code_problems(context: str, column: Column, codes: frozenset[int | str]) -> Iterator[str]:
-    code_type = int if column.is_integer else str
-    if not all(isinstance(code, code_type) for code in codes):
-        yield f"{context}: expected codes of {column.name} as {code_type.__name__}, got another type"
-    elif foreign := sorted(map(str, (code for code in codes if code not in column.codes))):
-        known = codes_text(column, column.codes)
-        yield f"{context}: expected codes of {column.name} among {known}, got {checks.listed(foreign)}"
-
-
-def _iteration_problems(tabulation: Tabulation) -> Iterator[str]:
-    by = tabulation.iterate_by
-    if by not in (None, *RACE_COLUMNS):
-        yield f"{tabulation.name}: expected iterate_by to be {', '.join(RACE_COLUMNS)} or None, got {by!r}"
-    if by == "person" and not tabulation.counts_persons:
-        yield f"{tabulation.name}: a tabulation of units can't iterate by person; use householder"
-
-
-def _overlapping_cells(tabulation: Tabulation) -> Iterator[str]:
-    """Cells that overlap: a row belongs to at most one cell (claim C3).
-
-    Two conjunctions overlap unless some column has disjoint codes in the two.
-    """
-    pairs = combinations(tabulation.cells.items(), 2)
-    overlapping = (f"{one[0]} and {other[0]}" for one, other in pairs if one[1].overlaps(other[1]))
-    for cells in islice(overlapping, MAX_OVERLAPS):
-        yield f"{tabulation.name}: cells {cells} overlap; a row may belong to only one cell"

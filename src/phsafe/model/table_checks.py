@@ -116,6 +116,14 @@ def table_problems(table: Table) -> Iterator[str]:
     if twice:
         yield f"{table.name}: expected every line once, got {listed(twice)} repeatedly"
         return
+    wrong = [t.name for t in table.tabulations if t.beyond is not None]
+    wrong += [t.name for t in table.truncation if t.beyond not in table.tabulations]
+    if wrong:
+        yield (
+            f"{table.name}: expected tabulations beyond a threshold of this table in truncation and no others there, "
+            f"got {listed(wrong)}"
+        )
+        return
     outputs: dict[str, Tabulation | Derived] = {}
     outputs |= {output.name: output for output in table.derived}
     outputs |= {output.name: output for output in table.tabulations}
