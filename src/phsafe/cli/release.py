@@ -34,6 +34,7 @@ def release(
     ] = None,
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
+    allow_empty_states: arg.AllowEmptyStates = False,
     skip_validation: arg.SkipValidation = False,
     *,
     options: EngineOptions,
@@ -53,7 +54,7 @@ def release(
         with console.progress_bar("release") as progress:
             released = calls.release(
                 config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
-                skip_validation=skip_validation, options=options, progress=progress,
+                allow_empty_states=allow_empty_states, skip_validation=skip_validation, options=options, progress=progress,
             )  # fmt: skip
         with uninterrupted(), _finished(out):
             console.out.print(_summary(released))

@@ -21,6 +21,7 @@ def tabulate(
         bool, typer.Option("--no-truncate", help="Count everyone, even beyond the truncation thresholds.")
     ] = False,
     allow_unclassified: arg.AllowUnclassified = False,
+    allow_empty_states: arg.AllowEmptyStates = False,
     skip_validation: arg.SkipValidation = False,
     *,
     options: EngineOptions,
@@ -33,7 +34,7 @@ def tabulate(
     with progress_bar("tabulate") as progress:
         counts = calls.tabulate(
             config, data, out, truncate=not no_truncate, allow_unclassified=allow_unclassified,
-            skip_validation=skip_validation, options=options, progress=progress,
+            allow_empty_states=allow_empty_states, skip_validation=skip_validation, options=options, progress=progress,
         )  # fmt: skip
     warn(NOT_PRIVATE)
     note(f"Wrote {len(counts)} exact basis counts to {out} (NOT PRIVATE).")

@@ -18,6 +18,7 @@ def validate(
     config: arg.ConfigPath,
     data: arg.DataPath,
     allow_unclassified: arg.AllowUnclassified = False,
+    allow_empty_states: arg.AllowEmptyStates = False,
     examples: Annotated[
         Path | None,
         typer.Option(
@@ -33,11 +34,11 @@ def validate(
     from phsafe.model.exact_numbers import dumps
     from phsafe.pipeline import calls
     from phsafe.pipeline.validation import NOT_PRIVATE
-    from phsafe.pipeline.validation_output import as_table, summary, write_offenders
+    from phsafe.pipeline.validation_output import as_table, states_table, summary, write_offenders
 
     with progress_bar("validate") as progress:
         report = calls.validate(
-            config, data, allow_unclassified=allow_unclassified,
+            config, data, allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states,
             examples=0 if examples is None else arg.MAX_EXAMPLES, options=options, progress=progress,
         )  # fmt: skip
     warn(NOT_PRIVATE)
@@ -49,5 +50,6 @@ def validate(
     else:
         if report.findings:
             out.print(as_table(report))
+        out.print(states_table(report))
         out.print(summary(report), markup=False)
     raise typer.Exit(0 if report.ok else 1)

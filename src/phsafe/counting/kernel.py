@@ -15,10 +15,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from phsafe.counting.encode import TableEncoder
-from phsafe.counting.households import Households, OrderError, group
+from phsafe.counting.encode import TableEncoder, note_columns
+from phsafe.counting.households import Households, OrderError, group, without
 from phsafe.counting.records import Array, Lookup, RecordFormat, Rows, gather
 from phsafe.counting.rules import check_households, check_units, members_of
+from phsafe.counting.state_rows import count_housing, count_rows
 from phsafe.counting.tallies import Counted
 from phsafe.counting.truncate import UniverseCut, ValueDigests, dropped
 
@@ -93,15 +94,28 @@ class Kernel:
     def _count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
         h = group(persons, units, geo)
         counted.households += len(h.key)
+        state = self._states(h)
+        count_rows(h, state, counted)
+        outside = (state > 0) & ~gather(self.in_filter, state)
+        if outside.any():  # They are left out before any rule is checked, as in 2020.
+            persons, units, geo = without(outside, h, persons, units, geo)
+            h, state = group(persons, units, geo), state[~outside]
+        for table, rows in (("persons", persons), ("units", units), ("geo", geo)):
+            note_columns(table, rows, counted)
         unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo) - 1
         person_class = self.person_class(persons.record)
         check_units(units, unit_format, counted)
         members = members_of(h, person_class, self.member_words)
         check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
         countable = self._countable(h)
+        count_housing(state, countable, unit_format["HHT"].codes(h.unit) > unit_format["HHT"].code("0"), counted)
         dropped_rows = dropped(persons, person_class, countable, h, self.cuts, self.digests)
         counted.beyond += np.array([len(rows) for rows in dropped_rows], np.int64)
         self._vectorize(h, person_class, countable, dropped_rows, counted)
+
+    def _states(self, h: Households) -> Array:
+        """The code of each household's state; 0 if it has not exactly one row in geo, or one with an unknown state."""
+        return self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
 
     def _countable(self, h: Households) -> Array:
         """Whether a household is a housing unit in the filter, with one row in units and one in geo (claim C1.3)."""
