@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from phsafe.counting.encode import TableEncoder, missing, outside
+from phsafe.counting.encode import TableEncoder, missing, note_columns, outside
 from phsafe.counting.records import RecordFormat
 from phsafe.counting.tallies import Counted
 from phsafe.model.schema import GEO, KEY, PERSONS, UNITS
@@ -19,6 +19,7 @@ def encoded(layout, **columns):
     packed = RecordFormat.of(layout, [name for name in columns if name != KEY])
     counted = Counted({}, 0, 0)
     rows = TableEncoder(layout, packed, keep_raw=False).encode(batch, counted)
+    note_columns(layout.name, rows, counted)
     found = {
         name: tuple(counted.violations[rule(layout, layout[name])] for rule in (missing, outside)) for name in columns
     }
