@@ -62,6 +62,12 @@ class Storage(Protocol):
     def files(self, folder: str) -> dict[str, int]:
         """The names and sizes of all files below a folder, except hidden ones (starting with ``.`` or ``_``)."""
 
+    def hidden(self, folder: str, depth: int) -> list[str]:
+        """The names below a folder that `files` leaves out, but not the markers of writers; a glob if not known.
+
+        Folders are known to be nested at least `depth` times.
+        """
+
     def first_line(self, file: str) -> bytes:
         """The first line of a text file, without its line end."""
 
