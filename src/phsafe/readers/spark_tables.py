@@ -19,7 +19,7 @@ import pyarrow as pa
 from phsafe.errors import DataError
 from phsafe.readers import spark_arrow, spark_csv, spark_session
 from phsafe.readers.file_formats import HIDDEN, MARKER, NAMED, hidden_globs
-from phsafe.readers.interfaces import EngineOptions, Location, Storage
+from phsafe.readers.interfaces import UNKNOWN, EngineOptions, Location, Storage
 from phsafe.readers.parquet import holds_rows, names_below
 from phsafe.readers.spark_errors import NOT_FOUND, quietly, translated, within
 
@@ -97,7 +97,7 @@ class SparkReader:
         found, level, globs = _local_names(folder), 0, ",".join(hidden_globs())
         while not found and (level <= depth or self._exists(folder, "*/" * level + "*")):
             if self._exists(folder, f"{'*/' * level}{{{globs}}}"):
-                found = [f"{'*/' * level}[._]*"]
+                found = ["*/" * level + UNKNOWN]
             level += 1
         return found
 
