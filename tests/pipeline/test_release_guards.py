@@ -81,7 +81,8 @@ def test_the_manifest_names_each_loss_by_its_own_neighbours(us, small, tmp_path,
 
 def test_the_manifest_is_silent_about_settings_that_follow_the_data(us, small, tmp_path):
     manifests = []
-    for name, settings in {"a": {}, "b": {"skip_validation": True, "allow_unclassified": True, "allow_empty_states": True}}.items():
+    every = dict.fromkeys(("skip_validation", "allow_unclassified", "allow_empty_states"), True)
+    for name, settings in {"a": {}, "b": every}.items():
         phsafe.release(us, small, tmp_path / name, ledger=tmp_path / f"{name}.ledger", **settings)
         manifest = json.loads((tmp_path / name / "manifest.json").read_text())
         assert not any(word in dumps(manifest) for word in ("validation", "unclassified", "empty"))

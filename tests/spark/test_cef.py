@@ -92,7 +92,9 @@ def test_globs_folders_gzip_and_padded_blocks_are_read_as_on_duckdb(
         (tmp_path / "units" / f"{i}.txt.gz").write_bytes(gzip.compress("".join(part).encode()))
     (tmp_path / "units" / "_SUCCESS").touch()
     blocks = (tmp_path / "blocks.txt").read_text().splitlines()
-    (tmp_path / "blocks.txt").write_text("\n".join([blocks[0], *(b.replace("x|", "x|0", 1) for b in blocks[1:])]) + "\n")
+    (tmp_path / "blocks.txt").write_text(
+        "\n".join([blocks[0], *(b.replace("x|", "x|0", 1) for b in blocks[1:])]) + "\n"
+    )
     path.write_text(f'units = "{entry}"\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
     assert rows_of(path, spark) == rows_of(path, duck) == whole
 

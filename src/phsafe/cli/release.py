@@ -54,7 +54,8 @@ def release(
         with console.progress_bar("release") as progress:
             released = calls.release(
                 config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
-                allow_empty_states=allow_empty_states, skip_validation=skip_validation, options=options, progress=progress,
+                allow_empty_states=allow_empty_states, skip_validation=skip_validation, options=options,
+                progress=progress,
             )  # fmt: skip
         with uninterrupted(), _finished(out):
             console.out.print(_summary(released))

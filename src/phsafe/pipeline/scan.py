@@ -130,6 +130,4 @@ def validate_source(
     """Check an open source against every rule."""
     tables = source.tables()
     tabulated = scan_tables(tables, config, source.engine, examples=examples, progress=progress)
-    return report(
-        tabulated, tables.extra, allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states
-    )
+    return report(tabulated, tables.extra, allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states)

@@ -1,7 +1,7 @@
 """Reader for the Census Edited File: fixed-width units and persons, and pipe-separated blocks.
 
-A small TOML or INI file names the files (`phsafe.readers.cef_index`). Queries in the SQL subset that all engines share split
-lines into columns; see docs/cef.md.
+A small TOML or INI file names the files (`phsafe.readers.cef_index`). Queries in the SQL subset that all engines share
+split lines into columns; see docs/cef.md.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def is_cef(data: object, reader: str | None) -> TypeGuard[Location]:
     named = str(data).endswith((".toml", ".ini"))
     if reader == "cef" and not named:
         raise DataError(
-            f"{data}: the config's reader is cef, so expected a .toml file that names the data files (or an .ini file), "
-            "got another path"
+            f"{data}: the config's reader is cef, so expected a .toml file that names the data files (or an .ini "
+            "file), got another path"
         )
     if reader == "csv" and named:
         raise DataError(

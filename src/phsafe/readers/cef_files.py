@@ -45,7 +45,7 @@ def expanded(named: Sequence[Location], storage: Storage | None, problems: list[
         if not chosen:
             problems.append(f"{one}: expected at least one data file, got none")
         found += [f"{folder}/{name}" if is_address else Path(folder) / name for name in chosen]
-    twice = [file for file, times in Counter(map(os.fspath, found)).items() if times > 1]
+    twice = [file for file, times in Counter(os.fspath(one) for one in found).items() if times > 1]
     if len({*named}) == len(named):  # Otherwise the repeated name has been reported.
         problems += [f"{file}: expected every file once, got it more than once" for file in twice]
     return tuple(found)
@@ -54,7 +54,7 @@ def expanded(named: Sequence[Location], storage: Storage | None, problems: list[
 def _names(folder: str, storage: Storage | None) -> list[str]:
     """The names in a folder, or the paths below it, in order."""
     if storage is None:
-        return sorted(os.listdir(folder)) if Path(folder).is_dir() else []
+        return sorted(path.name for path in Path(folder).iterdir()) if Path(folder).is_dir() else []
     address = storage.address(folder)
     files = storage.files(address)
     hidden = storage.hidden(address, max((name.count("/") for name in files), default=0))

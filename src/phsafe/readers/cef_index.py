@@ -108,7 +108,8 @@ def _parse(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise DataError(f"{path}: can't read the file: {error.strerror}") from None
     except configparser.Error:
-        raise DataError(f"{path}: expected an INI file with lines such as units = units.txt, got another file") from None
+        sentence = "expected an INI file with lines such as units = units.txt, got another file"
+        raise DataError(f"{path}: {sentence}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
         raise DataError(f"{path}: expected TOML that names files, such as {_EXAMPLE}, got invalid TOML") from None
 
