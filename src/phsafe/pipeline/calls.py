@@ -41,8 +41,8 @@ def validate(
 
     Args:
         config: A config: a JSON or TOML file, a mapping, or a loaded `Config`.
-        data: A folder with the tables persons, units and geo, each as CSV or Parquet; a TOML file that names the files
-            of a Census Edited File; or a mapping of these three names to Polars, pandas or Arrow frames.
+        data: A folder with the tables persons, units and geo, each as CSV or Parquet; a TOML or INI file that names
+            the files of a Census Edited File; or a mapping of these three names to Polars, pandas or Arrow frames.
         allow_unclassified: Report records that fit no cell of a universe as a warning instead of an error.
         allow_empty_states: Report states of the filter without housing units, and empty tables, as a warning instead of
             an error.
