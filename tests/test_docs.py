@@ -9,7 +9,16 @@ from pathlib import Path
 from phsafe.model.exact_numbers import round_up
 from phsafe.model.schema import LAYOUTS
 from phsafe.model.tables import CENSUS_2020
-from phsafe.pipeline.validation import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
+from phsafe.pipeline.validation import (
+    BEYOND,
+    CONTROL_TOTAL,
+    EXTRA_COLUMNS,
+    NOT_EMPTY,
+    OUTSIDE_FILTER,
+    RULES,
+    STATE_NOT_EMPTY,
+    UNCLASSIFIED,
+)
 from phsafe.privacy.budgets import compare
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,6 +106,9 @@ def test_validation_lists_every_rule():
     expected[UNCLASSIFIED, "error"] = "each tabulation behind a table, with a budget"
     expected[BEYOND, "note"] = "each tabulation of persons"
     expected[EXTRA_COLUMNS, "warning"] = "each table"
+    expected[NOT_EMPTY, "error"] = "each table"
+    expected[STATE_NOT_EMPTY, "error"] = "units"
+    expected[CONTROL_TOTAL, "error"] = expected[OUTSIDE_FILTER, "note"] = "persons, units"
     listed = {(rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")}
     assert listed == expected
 

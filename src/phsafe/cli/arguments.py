@@ -35,6 +35,13 @@ AllowUnclassified = Annotated[
     bool,
     typer.Option("--allow-unclassified", help="Accept records that fit no cell of a universe, with a warning."),
 ]
+AllowEmptyStates = Annotated[
+    bool,
+    typer.Option(
+        "--allow-empty-states",
+        help="Accept states of the filter without housing units, and empty tables, with a warning.",
+    ),
+]
 SensitivityMode = Annotated[
     str | None,
     typer.Option(

@@ -28,6 +28,7 @@ DETAILS = ("config", "settings")
 SETTINGS = {
     "truncate": (False, "not truncated"),
     "allow_unclassified": (True, "unclassified records allowed"),
+    "allow_empty_states": (True, "empty states allowed"),
     "skip_validation": (True, "validation skipped"),
 }
 

@@ -35,6 +35,7 @@ def release(
     ] = None,
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
+    allow_empty_states: arg.AllowEmptyStates = False,
     skip_validation: arg.SkipValidation = False,
     catalog: arg.CatalogPath = None,
     *,
@@ -55,7 +56,8 @@ def release(
         with console.progress_bar("release") as progress:
             released = calls.release(
                 config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
-                skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
+                allow_empty_states=allow_empty_states, skip_validation=skip_validation, catalog=catalog,
+                options=options, progress=progress,
             )  # fmt: skip
         with uninterrupted(), _finished(out):
             statement = Ledger.open(ledger_path).read()

@@ -41,7 +41,8 @@ def solve(
     assert loaded is not None
     assert request is not None
     solution = solve_for(loaded, request)
-    write_new_file(out, (dumps(solution.config.to_production()) + "\n").encode())
+    totals = {"control_totals": loaded.control_totals} if loaded.control_totals else {}
+    write_new_file(out, (dumps(solution.config.to_production() | totals) + "\n").encode())
     figures = solution.to_dict()
     result(figures)
     unit = "ρ" if solution.config.privacy == "zcdp" else "ε"

@@ -33,6 +33,7 @@ def tabulate(
         ),
     ] = None,
     allow_unclassified: arg.AllowUnclassified = False,
+    allow_empty_states: arg.AllowEmptyStates = False,
     skip_validation: arg.SkipValidation = False,
     catalog: arg.CatalogPath = None,
     *,
@@ -47,7 +48,8 @@ def tabulate(
     with progress_bar("tabulate") as progress:
         made = (calls.exact_tables if finished else calls.tabulate)(
             config, data, out, truncate=truncated, allow_unclassified=allow_unclassified,
-            skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
+            allow_empty_states=allow_empty_states, skip_validation=skip_validation, catalog=catalog,
+            options=options, progress=progress,
         )  # fmt: skip
     if isinstance(made, dict):
         rows = {name: frame.height for name, frame in made.items()}

@@ -6,7 +6,7 @@ Budgets are exact decimals with the digits of the file; nothing is read as a flo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -48,6 +48,8 @@ class Config:
         privacy: The privacy definition, "zcdp" or "puredp".
         sensitivity: The sensitivity mode, "published", "tight" or "tight-bounded".
         catalog: The tables and levels that the config refers to.
+        control_totals: "persons" or "units" → state → the number of rows that validation expects. Confidential, because
+            they are counts of the data: `to_production` leaves them out.
 
     Example:
         >>> config = Config.load("examples/us.json")
@@ -64,6 +66,7 @@ class Config:
     privacy: PrivacyDefinition = "zcdp"
     sensitivity: Sensitivity = "published"
     catalog: Catalog = CENSUS_2020
+    control_totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: CatalogSource | None = None) -> Config:
@@ -187,6 +190,7 @@ class Config:
     def to_production(self) -> dict[str, Any]:
         """The config as a production JSON document, with budgets as `Decimal`.
 
+        Control totals are left out: the document goes into public manifests, and they are exact counts of the data.
         Write it with `phsafe.model.exact_numbers.dumps`, which keeps all digits.
 
         Example:

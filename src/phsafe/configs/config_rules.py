@@ -25,6 +25,7 @@ FIELDS = {
     "privacy_defn": "privacy",
     "sensitivity": "sensitivity",
     "moe_target": "moe",
+    "control_totals": "control_totals",
 }
 #: The fields that give budgets, under both names.
 BUDGET_FIELDS = ("privacy_budget", "budget", "moe_target", "moe")
@@ -34,6 +35,8 @@ STATE_NAMES = {"us": US_STATES, "pr": (PUERTO_RICO,)}
 #: More digits than any policy needs; the limit keeps a hostile file from slowing down the arithmetic.
 MAX_DIGITS = 30
 MAX_TAU = 99_999
+#: The tables that control totals are for.
+TOTALLED = ("persons", "units")
 
 
 def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
@@ -45,6 +48,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
     tau = _tau(fields.get("tau"), catalog, problems)
+    totals = _control_totals(fields.get("control_totals", {}), states, problems)
     budgets: dict[str, dict[str, Decimal]] = {}
     if "budget" in fields and "moe" in fields:
         problems.append("expected budgets or MOE targets (privacy_budget or moe_target), got both")
@@ -61,7 +65,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         raise ConfigError(problems)
     return {
         "budgets": budgets, "tau": tau, "states": states,
-        "reader": reader, "privacy": privacy, "sensitivity": mode,
+        "reader": reader, "privacy": privacy, "sensitivity": mode, "control_totals": totals,
     }  # fmt: skip
 
 
@@ -120,6 +124,26 @@ def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]
         if isinstance(threshold, bool) or not isinstance(threshold, int) or not 1 <= threshold <= MAX_TAU:
             problems.append(f"tau, {name}: expected a whole number from 1 to {MAX_TAU}, got {_show(threshold)}")
     return entries
+
+
+def _control_totals(value: object, states: tuple[str, ...], problems: list[str]) -> dict[str, dict[str, int]]:
+    """The expected number of rows by table and state. They are counts of the data, so messages don't quote them."""
+    tables = {name: totals for name, totals in value.items() if name in TOTALLED} if isinstance(value, Mapping) else {}
+    if not isinstance(value, Mapping) or len(tables) < len(value) or not all(
+        isinstance(totals, Mapping) and set(totals) <= set(states) for totals in tables.values()
+    ):  # fmt: skip
+        problems.append(
+            'control_totals: expected totals by state of the filter, such as {"persons": {"44": 1000}, '
+            '"units": {"44": 400}}, got something else'
+        )
+        return {}
+    for name, totals in tables.items():
+        wrong = [s for s, total in totals.items() if isinstance(total, bool) or not isinstance(total, int) or total < 0]
+        if wrong:
+            problems.append(
+                f"control_totals, {name}: expected whole numbers, zero or above, got others for {', '.join(wrong)}"
+            )
+    return {name: dict(totals) for name, totals in tables.items()}
 
 
 def _budgets(field: str, value: object, catalog: Catalog, problems: list[str]) -> dict[str, dict[str, Decimal]]:

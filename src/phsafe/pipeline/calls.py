@@ -31,6 +31,7 @@ def validate(
     data: DataSource,
     *,
     allow_unclassified: bool = False,
+    allow_empty_states: bool = False,
     examples: int = 0,
     catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
@@ -40,9 +41,11 @@ def validate(
 
     Args:
         config: A config: a JSON or TOML file, a mapping, or a loaded `Config`.
-        data: A folder with the tables persons, units and geo, each as CSV or Parquet; a TOML file that names the files
-            of a Census Edited File; or a mapping of these three names to Polars, pandas or Arrow frames.
+        data: A folder with the tables persons, units and geo, each as CSV or Parquet; a TOML or INI file that names
+            the files of a Census Edited File; or a mapping of these three names to Polars, pandas or Arrow frames.
         allow_unclassified: Report records that fit no cell of a universe as a warning instead of an error.
+        allow_empty_states: Report states of the filter without housing units, and empty tables, as a warning instead of
+            an error.
         examples: How many household keys to keep for each violated rule, in `report.offenders`. Confidential.
         catalog: The tables and levels to validate for: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
@@ -63,8 +66,9 @@ def validate(
     """
     with _opened(config, data, catalog, options) as (loaded, source):
         return validate_source(
-            loaded, source, allow_unclassified=allow_unclassified, examples=examples, progress=progress
-        )
+            loaded, source, allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states,
+            examples=examples, progress=progress,
+        )  # fmt: skip
 
 
 def tabulate(
@@ -74,6 +78,7 @@ def tabulate(
     *,
     truncate: bool = True,
     allow_unclassified: bool = False,
+    allow_empty_states: bool = False,
     skip_validation: bool = False,
     catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
@@ -87,6 +92,7 @@ def tabulate(
         out: A folder to write the counts to as well, in the layout of a release; it must not exist yet.
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
+        allow_empty_states: Accept states of the filter without housing units, and empty tables.
         skip_validation: Ignore what validation finds.
         catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
@@ -107,7 +113,8 @@ def tabulate(
     """
     folder = None if out is None else Path(out)
     with _opened(config, data, catalog, options, folder) as (loaded, source):
-        counts = count_source(loaded, source, Settings(truncate, allow_unclassified, skip_validation), progress)
+        settings = Settings(truncate, allow_unclassified, skip_validation, allow_empty_states)
+        counts = count_source(loaded, source, settings, progress)
         if folder is not None:
             write_counts(loaded, counts, folder)
     return tidy(loaded, counts)
@@ -120,6 +127,7 @@ def exact_tables(
     *,
     truncate: bool = False,
     allow_unclassified: bool = False,
+    allow_empty_states: bool = False,
     skip_validation: bool = False,
     catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
@@ -133,6 +141,7 @@ def exact_tables(
         out: A folder to write the tables to as well, as `phsafe tabulate --finished` does; it must not exist yet.
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
+        allow_empty_states: Accept states of the filter without housing units, and empty tables.
         skip_validation: Ignore what validation finds.
         catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
@@ -154,8 +163,8 @@ def exact_tables(
     """
     folder = None if out is None else Path(out)
     with _opened(config, data, catalog, options, folder, Config.at_every_level) as (loaded, source):
-        counts = count_source(loaded, source, Settings(truncate, allow_unclassified, skip_validation), progress)
-        tables = finished_tables(loaded, counts)
+        settings = Settings(truncate, allow_unclassified, skip_validation, allow_empty_states)
+        tables = finished_tables(loaded, count_source(loaded, source, settings, progress))
         if folder is not None:
             write_finished(tables, folder)
     return tables
@@ -169,6 +178,7 @@ def release(
     ledger: str | Path | None = None,
     sensitivity: str | None = None,
     allow_unclassified: bool = False,
+    allow_empty_states: bool = False,
     skip_validation: bool = False,
     catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
@@ -184,6 +194,7 @@ def release(
         sensitivity: How one person's effect is bounded: ``published``, ``tight`` or ``tight-bounded``; by default the
             config's mode.
         allow_unclassified: Accept records that fit no cell of a universe.
+        allow_empty_states: Accept states of the filter without housing units, and empty tables.
         skip_validation: Ignore what validation finds.
         catalog: The tables and levels to publish: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
@@ -205,7 +216,9 @@ def release(
 
     """
     loaded = Config.load(config, catalog).with_sensitivity(sensitivity)
-    settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation)
+    settings = Settings(
+        allow_unclassified=allow_unclassified, skip_validation=skip_validation, allow_empty_states=allow_empty_states
+    )
     path = Path(ledger) if ledger is not None else default_ledger(data)
     return publish(loaded, data, Path(out), path, settings, options, progress)
 
