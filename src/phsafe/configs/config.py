@@ -48,6 +48,7 @@ class Config:
         privacy: The privacy definition, "zcdp" or "puredp".
         sensitivity: The sensitivity mode, "published", "tight" or "tight-bounded".
         catalog: The tables and levels that the config refers to.
+        population: Whom the config is about, which must be the population of the ledger; None accepts any.
 
     Example:
         >>> config = Config.load("examples/us.json")
@@ -64,6 +65,7 @@ class Config:
     privacy: PrivacyDefinition = "zcdp"
     sensitivity: Sensitivity = "published"
     catalog: Catalog = CENSUS_2020
+    population: str | None = None
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: Catalog = CENSUS_2020) -> Config:
@@ -155,6 +157,7 @@ class Config:
             "reader": self.reader,
             "privacy_defn": self.privacy,
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
+            **({} if self.population is None else {"population": self.population}),
         }
 
 

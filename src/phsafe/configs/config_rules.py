@@ -25,6 +25,7 @@ FIELDS = {
     "privacy_defn": "privacy",
     "sensitivity": "sensitivity",
     "moe_target": "moe",
+    "population": "population",
 }
 PRIVACY_DEFINITIONS = ("zcdp", "puredp")
 READERS = ("csv", "cef")
@@ -32,6 +33,8 @@ STATE_NAMES = {"us": US_STATES, "pr": (PUERTO_RICO,)}
 #: More digits than any policy needs; the limit keeps a hostile file from slowing down the arithmetic.
 MAX_DIGITS = 30
 MAX_TAU = 99_999
+#: The longest description of a population.
+MAX_TEXT = 1000
 
 
 def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,6 +55,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     privacy = _choice("privacy_defn", fields.get("privacy", "zcdp"), PRIVACY_DEFINITIONS, problems)
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
+    population = _population(fields.get("population"), problems)
     tau = _tau(fields.get("tau"), catalog, problems)
     budgets: dict[str, dict[str, Decimal]] = {}
     if "budget" in fields and "moe" in fields:
@@ -69,7 +73,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         raise ConfigError(problems)
     return {
         "budgets": budgets, "tau": tau, "states": states,
-        "reader": reader, "privacy": privacy, "sensitivity": mode,
+        "reader": reader, "privacy": privacy, "sensitivity": mode, "population": population,
     }  # fmt: skip
 
 
@@ -80,6 +84,15 @@ def sensitivity(value: str) -> sensitivities.Mode:
     if problems:
         raise ConfigError(problems)
     return mode
+
+
+def read_states(value: str) -> tuple[str, ...]:
+    """Read a state filter from text: us, pr, or codes with commas between them."""
+    problems: list[str] = []
+    states = _states(value if value in STATE_NAMES else value.split(","), problems)
+    if problems:
+        raise ConfigError(problems)
+    return states
 
 
 def _rename(document: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
@@ -119,6 +132,14 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     if in_puerto_rico(value) and len(set(value)) > 1:
         problems.append("state_filter: expected Puerto Rico (72) alone, got it together with other states")
     return tuple(sorted(set(value)))
+
+
+def _population(value: object, problems: list[str]) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_TEXT:
+        problems.append(f"population: expected one line of at most {MAX_TEXT} characters, got {_show(value)}")
+    return str(value)
 
 
 def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]:
