@@ -188,7 +188,7 @@ def test_a_million_digits_in_a_record(phsafe_command, config, small, tmp_path):
     outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l")
     assert_refused(outcome, "validation", "can't be read", "expected CSV")
     assert "99999" not in outcome.err
-    assert Ledger.open(tmp_path / "l").entries() == ()
+    assert Ledger.open(tmp_path / "l").charges() == ()
 
 
 def test_control_characters_in_a_record(phsafe_command, config, small, tmp_path):

@@ -20,11 +20,11 @@ PROGRAM = [sys.executable, "-c", "from phsafe.cli import program; program()", "r
 def words(pr_document, small, tmp_path):
     config = tmp_path / "pr.json"
     config.write_text(dumps(pr_document))
-    return [config, small, tmp_path / "out", "--ledger", tmp_path / "ledger", "--skip-validation"]
+    return [config, small, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger", "--skip-validation"]
 
 
 def is_complete_and_charged(folder):
-    (entry,) = Ledger.open(folder / "ledger").entries()
+    (entry,) = Ledger.open(folder / "ledger").charges()
     return Release.open(folder / "out").release_id == entry.release_id
 
 
@@ -67,7 +67,7 @@ def test_an_interrupted_release_is_charged_and_complete_or_neither(words, tmp_pa
     assert code in (0, 3, 130)
     if code == 130:
         assert "nothing was charged" in output
-        assert not (tmp_path / "out").exists() and Ledger.open(tmp_path / "ledger").entries() == ()
+        assert not (tmp_path / "out").exists() and Ledger.open(tmp_path / "ledger").charges() == ()
     else:
         assert is_complete_and_charged(tmp_path)
 
@@ -84,4 +84,4 @@ cli.program()
     run = subprocess.run([sys.executable, "-c", code, "release", *words], capture_output=True, text=True, check=False)
     assert run.returncode == 4
     assert "stays charged" in run.stderr and "12345" not in run.stderr
-    assert len(Ledger.open(tmp_path / "ledger").entries()) == 1 and not (tmp_path / "out").exists()
+    assert len(Ledger.open(tmp_path / "ledger").charges()) == 1 and not (tmp_path / "out").exists()

@@ -44,13 +44,13 @@ def same_as_expected(counted, expected, path):
 
 
 def test_a_release_from_python_is_truncated(counted, us, small, tmp_path, expected):
-    phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", skip_validation=True)
+    phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True, skip_validation=True)
     assert same_as_expected(counted, expected, small / "expected_truncated_counts.csv")
     assert not same_as_expected(counted, expected, small / "expected_counts.csv")
 
 
 def test_a_release_from_the_command_line_is_truncated(counted, phsafe_command, us, small, tmp_path, expected):
-    outcome = phsafe_command("release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger")
+    outcome = phsafe_command("release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger")
     assert outcome.code == 0, outcome.err
     assert same_as_expected(counted, expected, small / "expected_truncated_counts.csv")
 
@@ -60,11 +60,13 @@ def test_the_whole_loss_is_charged_before_any_noise_is_drawn(us, small, tmp_path
     measure = mechanism.Session.measure
 
     def watch(session, measurement):
-        charged.append([entry.loss.unbounded for entry in Ledger.open(tmp_path / "ledger").entries()])
+        charged.append([entry.loss.unbounded for entry in Ledger.open(tmp_path / "ledger").charges()])
         return measure(session, measurement)
 
     monkeypatch.setattr(mechanism.Session, "measure", watch)
-    released = phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", skip_validation=True)
+    released = phsafe.release(
+        us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True, skip_validation=True
+    )
     assert len(charged) == len(released.config.measurements())
     assert {tuple(losses) for losses in charged} == {(released.budget.loss.unbounded,)}
 
@@ -72,7 +74,7 @@ def test_the_whole_loss_is_charged_before_any_noise_is_drawn(us, small, tmp_path
 @pytest.mark.parametrize("mode", ["published", "tight", "tight-bounded"])
 def test_the_manifest_names_each_loss_by_its_own_neighbours(us, small, tmp_path, mode):
     released = phsafe.release(
-        us, small, tmp_path / "out", ledger=tmp_path / "ledger", sensitivity=mode, skip_validation=True
+        us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True, sensitivity=mode, skip_validation=True
     )
     stated, loss = released.manifest["privacy"], released.budget.loss
     assert (stated["rho"], stated["rho_bounded"]) == (loss.unbounded, loss.bounded)
@@ -82,7 +84,7 @@ def test_the_manifest_names_each_loss_by_its_own_neighbours(us, small, tmp_path,
 def test_the_manifest_is_silent_about_settings_that_follow_the_data(us, small, tmp_path):
     manifests = []
     for name, settings in {"a": {}, "b": {"skip_validation": True, "allow_unclassified": True}}.items():
-        phsafe.release(us, small, tmp_path / name, ledger=tmp_path / f"{name}.ledger", **settings)
+        phsafe.release(us, small, tmp_path / name, ledger=tmp_path / f"{name}.ledger", new_ledger=True, **settings)
         manifest = json.loads((tmp_path / name / "manifest.json").read_text())
         assert "validation" not in dumps(manifest) and "unclassified" not in dumps(manifest)
         manifests.append({key: value for key, value in manifest.items() if key not in ("release_id", "files")})
@@ -98,7 +100,9 @@ def test_a_refusal_is_the_same_whatever_the_rules_and_however_many(us, small_fra
     messages = set()
     for i, columns in enumerate([("RELSHIP",), ("CENRACE",), ("RELSHIP", "CENRACE", "CENHISP")]):
         with pytest.raises(DataError) as refused:
-            phsafe.release(us, damaged(small_frames, *columns), tmp_path / "out", ledger=tmp_path / f"{i}.ledger")
+            phsafe.release(
+                us, damaged(small_frames, *columns), tmp_path / "out", ledger=tmp_path / f"{i}.ledger", new_ledger=True
+            )
         messages.add(str(refused.value))
     assert len(messages) == 1 and not any(letter.isdigit() for letter in messages.pop())
 
@@ -115,7 +119,7 @@ def test_standard_error_is_the_same_with_warnings_and_without(phsafe_command, us
     for name, data in {"loud": small, "quiet": quiet}.items():
         ledger = tmp_path / name / "ledger"
         ledger.parent.mkdir(exist_ok=True)
-        outcome = phsafe_command("release", us, data, ledger.parent / "out", "--ledger", ledger)
+        outcome = phsafe_command("release", us, data, ledger.parent / "out", "--ledger", ledger, "--new-ledger")
         assert outcome.code == 0
         texts.add(outcome.err)
     assert len(texts) == 1

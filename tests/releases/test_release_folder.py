@@ -17,7 +17,9 @@ from phsafe.releases.release_folder import Release
 @pytest.fixture(scope="module")
 def intact(us, small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
-    return phsafe.release(us, small, folder / "out", ledger=folder / "ledger", skip_validation=True).path
+    return phsafe.release(
+        us, small, folder / "out", ledger=folder / "ledger", new_ledger=True, skip_validation=True
+    ).path
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_release_over_connect(helpers, connect, tiny, us, small, tmp_path):
     done = helpers.run("release", us, small, tmp_path / "out", *words, env={"SPARK_REMOTE": connect})
     assert done.returncode == 0, done.stderr
     assert helpers.run("check", tmp_path / "out").returncode == 0
-    (entry,) = Ledger.open(tmp_path / "ledger").entries()
+    (entry,) = Ledger.open(tmp_path / "ledger").charges()
     assert entry.release_id == Release.open(tmp_path / "out").release_id
     assert entry.fingerprint
 
@@ -103,7 +103,7 @@ def test_losing_a_worker_during_a_release(helpers, cluster, us, households, tmp_
     listener.join()
     process.stdout.close()
     process.stderr.close()
-    entries = Ledger.open(tmp_path / "ledger").entries()
+    entries = Ledger.open(tmp_path / "ledger").charges()
     if code == 0:
         release = Release.open(tmp_path / "out")
         assert [entry.release_id for entry in entries] == [release.release_id]

@@ -119,7 +119,7 @@ def refused(helpers, us, small, tmp_path, *words, **env):
     done = helpers.run(*paths, "--engine", "spark", *words, env=env)
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
     assert not (tmp_path / "out").exists()
     assert [path for path in tmp_path.iterdir() if "partial" in path.name] == []
     (line,) = [line for line in done.stderr.splitlines() if line != "release: counting"]
