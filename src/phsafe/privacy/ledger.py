@@ -228,9 +228,10 @@ class Ledger:
             public_key: The file with the public key; by default FILE.pub.
         """
         try:
-            key = ledger_keys.load_public_key(public_key or public_path(self.path))
             with connection(self.path) as database, transaction(database, "DEFERRED"):
-                problems, rows = ledger_chain.problems(database, key), ledger_chain.rows(database)
+                rows = ledger_chain.rows(database)
+                key = ledger_keys.load_public_key(public_key or public_path(self.path))
+                problems = ledger_chain.problems(database, key)
                 overspent = not problems and statement(rows).left < 0
         except LedgerError as error:
             return list(error.reasons)
