@@ -98,7 +98,9 @@ def _finished(out: Path) -> Iterator[list[Release]]:
     made: list[Release] = []
     try:
         yield made
-    except (Exception, SystemExit):  # Rich exits when a pipe is closed.
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # Rich exits when a pipe is closed; a panic in Rust is not an `Exception`.
         if not made:
             raise
         discard_output()
