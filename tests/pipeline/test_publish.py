@@ -20,7 +20,7 @@ import pytest
 
 import phsafe
 from phsafe.configs.config import Config
-from phsafe.errors import OutputError, PHSafeError
+from phsafe.errors import FinishedError, OutputError, PHSafeError
 from phsafe.pipeline import publish, release_ledger
 from phsafe.pipeline.fingerprint import fingerprint_chunks
 from phsafe.privacy.ledger import Ledger
@@ -229,6 +229,40 @@ def test_an_internal_error_after_the_charge_hides_its_message(us, small, tmp_pat
         release(us, small, tmp_path)
     assert failed.value.reasons[0] == "internal error (RuntimeError); please report it"
     assert "stays charged" in failed.value.reasons[1]
+
+
+def test_hashes_that_cannot_be_recorded_leave_a_complete_release(pr_document, small, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise PHSafeError("the disk is full; nothing was charged")
+
+    monkeypatch.setattr(Ledger, "finish", full)
+    with pytest.raises(FinishedError, match="charged and complete, but the hashes .* could not be added") as failed:
+        release(pr_document, small, tmp_path)
+    assert "nothing was charged" not in str(failed.value)
+    (charge,) = Ledger.open(tmp_path / "ledger").charges()
+    assert charge.files is None and Release.open(tmp_path / "out").release_id == charge.release_id
+
+
+def test_a_failure_after_the_rename_leaves_a_complete_release(pr_document, small, tmp_path, monkeypatch):
+    """A panic of a library in Rust is no `Exception`; progress that fails after the charge costs nothing."""
+
+    class Panic(BaseException):
+        pass
+
+    def fail(*_: object) -> None:
+        raise Panic("12345")
+
+    def stop_at(stage: str, done: float) -> None:
+        if stage == "released":
+            monkeypatch.setattr(Release, "read", fail)
+        if done > 0.85:
+            raise BrokenPipeError
+
+    with pytest.raises(FinishedError, match=r"but a step after it failed \(Panic\); do not repeat the release"):
+        release(pr_document, small, tmp_path, progress=stop_at)
+    monkeypatch.undo()
+    (charge,) = Ledger.open(tmp_path / "ledger").charges()
+    assert charge.files is not None and Release.open(tmp_path / "out").release_id == charge.release_id
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])

@@ -37,7 +37,7 @@ from phsafe.releases.manifest import MANIFEST, hash_file, manifest_of, write_man
 from phsafe.releases.release_folder import Release
 from phsafe.releases.verify import problems
 from phsafe.system.atomic_writes import check_new_folder, draft
-from phsafe.system.interrupts import FinishedInterrupt, uninterrupted
+from phsafe.system.interrupts import FinishedInterrupt, keep_ignored, uninterrupted
 from phsafe.system.progress import Progress, part, silent
 
 #: Twice the most bytes that a row of a release takes; and room for the manifest and partly filled disk blocks.
@@ -225,6 +225,7 @@ def explained_interrupt(out: Path) -> Iterator[None]:
 
     The folder appears under its final name only after the charge, so its name shows whether it was.
     """
+    keep_ignored()
     existed = os.path.lexists(out)
     try:
         yield

@@ -143,13 +143,11 @@ def set_aside(path: Path) -> None:
 
     The ledger is last: if this is cut short, it is still there to be superseded.
     """
-    for number in itertools.count(1):
-        old = _superseded_name(path, number)
-        moves = [(file(path), file(old)) for file in (key_path, public_path, Path) if exists(file(path))]
-        if not any(exists(target) for _, target in moves):
-            break
-    for source, target in moves:
-        source.rename(target)
+    there = [file for file in (key_path, public_path, Path) if exists(file(path))]
+    numbered = (_superseded_name(path, number) for number in itertools.count(1))
+    free = next(old for old in numbered if not any(exists(file(old)) for file in there))
+    for file in there:
+        file(path).rename(file(free))
     flush(path.absolute().parent)
 
 
