@@ -236,7 +236,7 @@ def test_hashes_that_cannot_be_recorded_leave_a_complete_release(pr_document, sm
         raise PHSafeError("the disk is full; nothing was charged")
 
     monkeypatch.setattr(Ledger, "finish", full)
-    with pytest.raises(FinishedError, match="charged and complete, but the hashes .* could not be added") as failed:
+    with pytest.raises(FinishedError, match=r"charged and complete, but the hashes .* could not be added") as failed:
         release(pr_document, small, tmp_path)
     assert "nothing was charged" not in str(failed.value)
     (charge,) = Ledger.open(tmp_path / "ledger").charges()

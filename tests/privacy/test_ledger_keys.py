@@ -1,6 +1,8 @@
 """The private key signs, the public key verifies, and a group can share both without the world."""
 
+import json
 import os
+import sqlite3
 import stat
 
 import pytest
@@ -114,3 +116,18 @@ ledger.charge(Loss("zcdp", Fraction(1, 9), Fraction(1)), "r", {})
     output = powerless(code, filled.path)
     assert output.startswith("[] 4\n")
     assert "can't read the ledger's key: Permission denied" in output
+
+
+def test_the_holder_of_the_key_can_rewrite_a_ledger_but_not_a_noted_head(filled):
+    """What a ledger on its owner's disk can't do: the threat model promises no more."""
+    noted = filled.read().head
+    signer = ledger_keys.load_signer(filled.path)
+    with ledger_file.connection(filled.path) as database:
+        opening = json.loads(ledger_chain.rows(database)[0].body)
+    filled.path.unlink()
+    filled.path.touch(mode=0o600)
+    database = sqlite3.connect(filled.path, isolation_level=None)
+    ledger_chain.start(database, signer, opening | {"cap": "1000"})
+    database.close()
+    assert (filled.read().cap, filled.read().spent, filled.verify()) == (1000, 0, [])
+    assert "the head given is not in this ledger" in filled.verify(noted)[0]

@@ -20,7 +20,10 @@ app = typer.Typer(
 )
 
 LedgerPath = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Ledger file; its keys are in FILE.key (secret) and FILE.pub beside it.")
+    Path,
+    typer.Argument(
+        metavar="FILE", readable=False, help="Ledger file; its keys are in FILE.key (secret) and FILE.pub beside it."
+    ),
 ]
 By = Annotated[str, typer.Option(metavar="WHO", help="Who decided it.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
