@@ -104,7 +104,7 @@ def test_a_superseded_ledger_is_kept_closed_and_named(filled, third):
     assert kept.verify() == [] and len(kept.charges()) == 4
     assert kept.verify(old_head) == []
     named = new.read().opening.fields["supersedes"]
-    assert named == {"file": kept.path.name, "head": kept.read().head, "spent": "4/3", **WHY}
+    assert named == {"file": kept.path.name, "privacy": "zcdp", "head": kept.read().head, "spent": "4/3", **WHY}
     assert (new.read().cap, new.read().spent, new.verify()) == (7, 0, [])
     with pytest.raises(LedgerError, match=r"superseded by the board \(the disk was lost\); use the new one"):
         kept.charge(third, "r", {})
@@ -147,6 +147,10 @@ def test_a_lost_or_damaged_ledger_can_be_superseded(path):
     damaged = Ledger.create(path, 3, supersede=WHY).read().opening.fields["supersedes"]
     assert (damaged["file"], damaged["head"]) == (f"{path.name}.superseded-2", None)
     assert path.with_name(damaged["file"]).read_bytes() == b"damaged"
+    database = sqlite3.connect(path)
+    database.executescript('DROP TRIGGER no_update_of_entries; UPDATE entries SET body = \'{"definition":"x"}\'')
+    database.close()
+    assert Ledger.create(path, 4, supersede=WHY).read().opening.fields["supersedes"]["privacy"] is None
 
 
 def test_nothing_to_supersede(path):
@@ -162,6 +166,15 @@ INSERT INTO entries VALUES (0, '{"format":1,"definition":"zcdp","cap":"3"}', 'h0
 INSERT INTO entries VALUES (1, '{"release_id":"a","unbounded":"1.25","bounded":"2.5"}', 'h1');
 INSERT INTO entries VALUES (2, '{"release_id":"b","unbounded":"0.5","bounded":"1"}', 'h2');
 """
+
+
+def test_a_superseded_ledger_counts_pure_dp_charges_in_its_own_unit(path):
+    for definition, spent in (("zcdp", "0.125"), ("puredp", "0.5")):
+        ledger = Ledger.create(path.with_name(definition), 1, definition)
+        ledger.charge(Loss("puredp", Fraction(1, 2), Fraction(1)), "r", {})
+        assert Fraction(spent) == ledger.read().spent
+        named = Ledger.create(ledger.path, 1, supersede=WHY).read().opening.fields["supersedes"]
+        assert (named["privacy"], named["spent"]) == (definition, spent)
 
 
 def test_a_ledger_of_format_1_is_refused_with_the_way_to_go_on(path, third):

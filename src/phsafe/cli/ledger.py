@@ -93,9 +93,12 @@ def announce(file: Path) -> None:
     )
     old: Mapping[str, Any] | None = statement.opening.fields["supersedes"]
     if old is not None:
-        spent = old["spent"]
-        carry = f": carry it over with phsafe ledger import {quote(str(file))} --amount {spent} --by WHO --reason TEXT"
-        note(f"It supersedes {old['file']}, which had spent {spent or 'an unknown amount'}{carry if spent else ''}.")
+        spent = "an unknown amount" if old["spent"] is None else f"{old['spent']} {UNITS[old['privacy']]}"
+        command = f"phsafe ledger import {quote(str(file))} --amount {old['spent']} --by WHO --reason TEXT"
+        same = old["spent"] is not None and old["privacy"] == statement.definition
+        note(
+            f"It supersedes {old['file']}, which had spent {spent}{f': carry it over with {command}' if same else ''}."
+        )
 
 
 @app.command()

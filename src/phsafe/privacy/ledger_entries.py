@@ -39,7 +39,8 @@ def read_amount(value: Any) -> Fraction:  # noqa: ANN401
     return Fraction(_checked(value, _AMOUNT.fullmatch(value)))
 
 
-def _definition(value: Any) -> Definition:  # noqa: ANN401
+def read_definition(value: Any) -> Definition:  # noqa: ANN401
+    """Read a privacy definition, or raise an error if it is unknown."""
     checked: Definition = _checked(value, value in UNITS)
     return checked
 
@@ -76,12 +77,12 @@ _BY = {"by": _line, "reason": _line}
 #: Entry kind → its fields, each with the function that checks and reads its JSON value.
 KINDS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "open": {
-        "format": _format, "ledger": _line, "public_key": _line, "definition": _definition, "cap": read_amount,
+        "format": _format, "ledger": _line, "public_key": _line, "definition": read_definition, "cap": read_amount,
         "max_rho": _or_none(read_amount), "population": _or_none(_line), "states": _or_none(_states),
         "supersedes": _or_none(_object),
     },
     "charge": {
-        "release_id": _line, "definition": _definition, "unbounded": read_amount, "bounded": read_amount,
+        "release_id": _line, "definition": read_definition, "unbounded": read_amount, "bounded": read_amount,
         "population": _or_none(_line), "states": _or_none(_states), "details": _object, "fingerprint": _or_none(_line),
     },
     "finish": {"release_id": _line, "files": _hashes},

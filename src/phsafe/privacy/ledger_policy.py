@@ -6,20 +6,23 @@ import json
 import os
 import pwd
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from phsafe.configs.config_rules import MAX_TEXT
 from phsafe.model.exact_numbers import Exact, text
 from phsafe.privacy import ledger_chain, ledger_file
 from phsafe.privacy.accountant import Loss
-from phsafe.privacy.ledger_entries import UNITS, Statement, is_line, read_amount
+from phsafe.privacy.ledger_entries import UNITS, Statement, is_line, read_amount, read_definition
 from phsafe.privacy.ledger_file import LedgerError, connection
+
+if TYPE_CHECKING:
+    from phsafe.privacy_math.sensitivity import Definition
 
 #: The largest unbounded loss of one release, in ρ, unless its ledger or its command names another: about eight times
 #: that of the 2020 parameters. Beyond it the noise is small against any count, and the guarantee is one in name only.
@@ -107,16 +110,24 @@ def check_ceiling(loss: Loss, *limits: Exact | None) -> None:
 
 
 def previous_ledger(path: Path) -> dict[str, Any]:
-    """The name, head and spending of the last ledger that was superseded here; only its name if it can't be read."""
+    """The name, unit, head and spending of the last ledger superseded here; only its name if it can't be read."""
     old = ledger_file.superseded(path)[-1]
-    found: dict[str, Any] = {"file": old.name, "head": None, "spent": None}
+    found: dict[str, Any] = {"file": old.name, "privacy": None, "head": None, "spent": None}
     try:
         with connection(old) as database:
             rows = ledger_chain.unsigned_rows(database)
-        amounts = [body["unbounded"] for body in map(json.loads, (body for body, _ in rows)) if "unbounded" in body]
-        return found | {"head": rows[-1][1], "spent": text(sum(map(read_amount, amounts), Fraction(0)))}
-    except (LedgerError, ValueError, TypeError, IndexError, RecursionError):
+        bodies = [json.loads(body) for body, _ in rows]
+        unit = read_definition(bodies[0]["definition"])
+        spent = sum((_charged(unit, body) for body in bodies if "unbounded" in body), Fraction(0))
+        return found | {"privacy": unit, "head": rows[-1][1], "spent": text(spent)}
+    except (LedgerError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return found
+
+
+def _charged(unit: Definition, body: Mapping[str, Any]) -> Fraction:
+    """What an entry counts towards the cap, in the ledger's unit; in format 1, its only one."""
+    loss = Loss(body.get("definition", unit), read_amount(body["unbounded"]), read_amount(body["bounded"]))
+    return loss.as_zcdp().unbounded if unit == "zcdp" else loss.unbounded
 
 
 def common_fields() -> dict[str, str]:
