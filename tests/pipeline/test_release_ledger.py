@@ -105,8 +105,10 @@ def test_a_lost_ledger_is_not_replaced(release, tmp_path):
 
 def test_puerto_rico_and_the_states_have_ledgers_of_their_own(release, us, us_document, tmp_path):
     release(new_ledger=True, cap=9)
+    stages = []
     with pytest.raises(LedgerError, match=r"is for Puerto Rico \(states 72\)"):
-        release("us", us_document)
+        release("us", us_document, progress=lambda stage, _: stages.append(stage))
+    assert stages == [], "before anything is counted"
     release("us", us_document, "us.ledger", new_ledger=True, cap=9)
     with pytest.raises(LedgerError, match="also about 72; each population has a ledger of its own"):
         release("pr", ledger="us.ledger")

@@ -115,6 +115,8 @@ def test_local_executors_run_the_same_python(helpers, us, small):
 
 def refused(helpers, us, small, tmp_path, *words, **env):
     """Run a release that must be refused with one sentence, no charge and no output folder."""
+    if not (tmp_path / "ledger").exists():
+        Ledger.create(tmp_path / "ledger", 2)
     paths = "release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger"
     done = helpers.run(*paths, "--engine", "spark", *words, env=env)
     assert done.returncode == 1, done.stderr
