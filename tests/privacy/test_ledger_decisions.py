@@ -47,7 +47,7 @@ def test_amendments_that_make_no_sense_are_refused(filled):
 
 
 def test_a_forged_amendment_is_detected(filled, third):
-    """Whoever can write the file but has no key can't raise the cap, not even with a consistent chain."""
+    """Write access to the file without the key is not enough to raise the cap, not even with a consistent chain."""
     database = sqlite3.connect(filled.path)
     number, body, last, signature = database.execute("SELECT * FROM entries ORDER BY number DESC").fetchone()
     forged = {k: v for k, v in json.loads(body).items() if k in ("time", "version", "user", "host")}

@@ -106,7 +106,7 @@ def show(
     file: LedgerPath,
     json: arg.Json = False,
 ) -> None:
-    """Show the cap, the loss spent and left, every release, and every other entry."""
+    """Show the cap, the loss spent and left, and every entry. Signatures are checked by phsafe ledger verify."""
     from phsafe.model.exact_numbers import dumps
     from phsafe.privacy.ledger import Ledger
 

@@ -80,7 +80,7 @@ def _existing(choice: LedgerChoice, loss: Loss) -> Ledger:
 def _created(choice: LedgerChoice, config: Config, loss: Loss) -> Ledger:
     """Create the ledger; if a run with the same options made it and charged nothing, use that one.
 
-    Its unit is ρ, whatever the config's privacy definition, so that releases of both kinds can share it (claim C13).
+    Its unit is ρ for both privacy definitions, so that releases of both kinds can share it (claim C13).
     """
     needed = loss.as_zcdp().unbounded
     cap = needed if choice.cap is None else Fraction(choice.cap)

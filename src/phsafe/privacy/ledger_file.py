@@ -66,7 +66,7 @@ def create_atomically(path: Path, fill: Callable[[Path], None], mode: int = _OWN
     Args:
         path: The final name.
         fill: Called with the temporary name; writes the contents.
-        mode: The file's mode, whatever the umask.
+        mode: The file's mode, regardless of the umask.
 
     Raises:
         LedgerError: The name is taken, or the file can't be written.
