@@ -153,6 +153,31 @@ def test_a_lost_or_damaged_ledger_can_be_superseded(path):
     assert Ledger.create(path, 4, supersede=WHY).read().opening.fields["supersedes"]["privacy"] is None
 
 
+def test_an_old_journal_is_never_applied_to_a_new_ledger(path):
+    """A killed process leaves it; SQLite would apply it to any ledger of that name."""
+    Ledger.create(path, 1)
+    journal = path.with_name(f"{path.name}-journal")
+    for file in (path, ledger_file.key_path(path), ledger_file.public_path(path)):
+        file.unlink()
+    journal.write_bytes(b"old")
+    with pytest.raises(LedgerError, match="a ledger was here"):
+        Ledger.create(path, 2)
+    assert Ledger.create(path, 2, supersede=WHY).verify() == []
+    assert path.with_name(f"{path.name}.superseded-1-journal").read_bytes() == b"old"
+    assert Ledger.open(path).read().cap == 2
+
+
+def test_a_ledger_that_cannot_be_renamed_is_not_superseded(filled, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_file.Path, "rename", refuse)
+        with pytest.raises(LedgerError, match="can't rename the ledger that was here: Permission denied"):
+            Ledger.create(filled.path, 3, supersede=WHY)
+    assert len(filled.charges()) == 4 and filled.verify() == []
+
+
 def test_nothing_to_supersede(path):
     with pytest.raises(LedgerError, match="expected a ledger to supersede, got neither a ledger nor its key"):
         Ledger.create(path, 1, supersede=WHY)

@@ -52,6 +52,15 @@ def public_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.pub")
 
 
+def journal_path(path: Path) -> Path:
+    """The path of SQLite's journal, which a killed process leaves behind."""
+    return path.with_name(f"{path.name}-journal")
+
+
+#: The files of a ledger, by its path, in the order in which they are renamed.
+_PARTS: tuple[Callable[[Path], Path], ...] = (key_path, public_path, Path, journal_path)
+
+
 def exists(path: Path) -> bool:
     """Whether anything has this name, be it a broken link."""
     return os.path.lexists(path)
@@ -116,12 +125,15 @@ def unfinished(path: Path) -> list[Path]:
 
 
 def traces(path: Path) -> list[Path]:
-    """What shows that a ledger was here before: its keys, unless it was never completed, and superseded ledgers."""
+    """What shows that a ledger was here before: keys (unless it was never completed), a journal, superseded ledgers."""
     # The order of the checks matters: a creating process makes the temporary file, then the keys, then the final name.
     keys = [file for file in (key_path(path), public_path(path)) if exists(file)]
-    if unfinished(path) or exists(path):
-        keys = []
-    return [*keys, *superseded(path)]
+    # SQLite would apply an old journal to a new ledger.
+    journals = [file for file in (journal_path(path),) if exists(file)]
+    is_unfinished = bool(unfinished(path))
+    if exists(path):
+        return superseded(path)
+    return [*([] if is_unfinished else keys), *journals, *superseded(path)]
 
 
 def lost(path: Path) -> str:
@@ -135,20 +147,23 @@ def lost(path: Path) -> str:
 def superseded(path: Path) -> list[Path]:
     """The ledgers that were superseded at this path, oldest first; a number without a file was lost before."""
     numbered = (_superseded_name(path, number) for number in itertools.count(1))
-    return list(itertools.takewhile(lambda old: any(map(exists, (old, key_path(old), public_path(old)))), numbered))
+    return list(itertools.takewhile(lambda old: any(exists(file(old)) for file in _PARTS), numbered))
 
 
 def set_aside(path: Path) -> None:
-    """Rename a ledger and its keys to the next free superseded name.
+    """Rename a ledger, its keys and its journal to the next free superseded name.
 
-    The ledger is last: if this is cut short, it is still there to be superseded.
+    If this is cut short, the rest follows when it is repeated: the ledger comes after the keys, its journal last.
     """
-    there = [file for file in (key_path, public_path, Path) if exists(file(path))]
+    there = [file for file in _PARTS if exists(file(path))]
     numbered = (_superseded_name(path, number) for number in itertools.count(1))
     free = next(old for old in numbered if not any(exists(file(old)) for file in there))
-    for file in there:
-        file(path).rename(file(free))
-    flush(path.absolute().parent)
+    try:
+        for file in there:
+            file(path).rename(file(free))
+        flush(path.absolute().parent)
+    except OSError as error:
+        raise LedgerError(f"{path}: can't rename the ledger that was here: {error.strerror}") from None
 
 
 def _superseded_name(path: Path, number: int) -> Path:
