@@ -97,6 +97,7 @@ def test_a_pure_dp_loss_is_compared_in_rho(path):
 
 def test_the_default_limit_lets_the_2020_parameters_pass():
     ledger_policy.check_ceiling(Loss("zcdp", Fraction("1.257281"), Fraction("2.514562")))
+    assert round(ledger_policy.MAX_RHO / Fraction("1.257281")) == 8, "about eight times their loss"
     with pytest.raises(LedgerError, match="got 1000000; lower the budgets, or raise the limit"):
         ledger_policy.check_ceiling(Loss("zcdp", Fraction(10**6), Fraction(10**6)), None)
 
