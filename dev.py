@@ -27,6 +27,7 @@ COVERED = (
     "src/phsafe/privacy/*",
     "src/phsafe/privacy_math/*",
     "src/phsafe/pipeline/publish.py",
+    "src/phsafe/pipeline/release_ledger.py",
     "src/phsafe/pipeline/scan.py",
     "src/phsafe/counting/*",
 )
@@ -176,7 +177,7 @@ def try_wheel(wheel: Path, *options: str) -> int:
 #: Commands that must work from the wheel alone, without the repository.
 PACKAGE_STEPS = (
     ("demo", "demo"),
-    ("release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger"),
+    ("release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger", "--new-ledger"),
     ("estimate", "release", "tables"),
     ("report", "release", "report.html", "--estimates", "tables"),
     ("check", "release"),

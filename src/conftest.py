@@ -18,7 +18,9 @@ MODULES = ("estimates.py", "release_folder.py")
 def example_objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A release of the small test data, and finished tables estimated from it."""
     home: Path = tmp_path_factory.mktemp("examples")
-    release = phsafe.release("examples/acs-ri.json", "tests/data/small", home / "release", ledger=home / "small.ledger")
+    release = phsafe.release(
+        "examples/acs-ri.json", "tests/data/small", home / "release", ledger=home / "small.ledger", new_ledger=True
+    )
     return {"phsafe": phsafe, "home": home, "release": release, "estimates": phsafe.estimate(release)}
 
 

@@ -47,7 +47,7 @@ WORDS = {
 def words(files, small, command):
     (files / "out").mkdir()
     places = {"DATA": small, "out": files / "out" / "new"} | {n: files / n for n in ("config.json", "targets.toml")}
-    more = ("--ledger", files / "ledger") if command == "release" else ()
+    more = ("--new-ledger", "--ledger", files / "ledger") if command == "release" else ()
     return (command, *(places.get(word, word) for word in WORDS[command]), *more)
 
 
@@ -93,7 +93,7 @@ def test_calls_take_a_file_a_document_or_a_catalog(files, small):
     assert phsafe.validate(CONFIG, small, catalog=file).ok
     assert len(phsafe.compare(CONFIG, catalog=file).budgets) == 3
     assert phsafe.solve(CONFIG, {"total": 1}, catalog=file).config.total == 1
-    made = phsafe.release(CONFIG, small, files / "release", ledger=files / "ledger", catalog=file)
+    made = phsafe.release(CONFIG, small, files / "release", ledger=files / "ledger", new_ledger=True, catalog=file)
     assert made.config.catalog == OWN and made.tables == ("T",)
     study = phsafe.accuracy(CONFIG, small, trials=2, estimate_trials=0, public=True, jobs=1, catalog=file)
     assert study.config.catalog == OWN
@@ -110,7 +110,7 @@ def test_a_loaded_config_keeps_its_catalog(files):
 def test_explore_opens_a_release_with_its_own_catalog(files, small):
     from phsafe.cli.explore import _config
 
-    made = phsafe.release(CONFIG, small, files / "release", ledger=files / "ledger", catalog=OWN)
+    made = phsafe.release(CONFIG, small, files / "release", ledger=files / "ledger", new_ledger=True, catalog=OWN)
     assert _config(made.path, None).catalog == OWN
     assert _config(files / "config.json", files / "own.json").catalog == OWN
     assert _config(None, None) is None

@@ -35,7 +35,7 @@ def run(phsafe_command, tmp_path):
     def call(command, config, data, *words):
         if command == "validate":
             return phsafe_command(command, config, data, "--json", *words)
-        ledger = [] if command == "tabulate" else ["--ledger", tmp_path / "ledger"]
+        ledger = [] if command == "tabulate" else ["--new-ledger", "--ledger", tmp_path / "ledger"]
         return phsafe_command(command, config, data, tmp_path / "out", *ledger, *words)
 
     return call

@@ -16,8 +16,10 @@ from phsafe.cli.app import app
 from phsafe.cli.json_documents import DOCUMENTS
 from phsafe.cli.output import OUTPUT, RunLog
 from phsafe.configs.shipped import shipped_names
+from phsafe.privacy.ledger import Ledger
 
 MARKER = "S3CRET"
+NEW_LEDGER = ("--new-ledger", "--ledger")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -46,7 +48,7 @@ def home(tmp_path_factory, small):
     """Outputs that commands read: a release with its ledger and finished tables."""
     folder = tmp_path_factory.mktemp("home")
     for words in (
-        ("release", ROOT / "examples" / "us.json", small, folder / "release", "--ledger", folder / "x.ledger"),
+        ("release", ROOT / "examples" / "us.json", small, folder / "release", *NEW_LEDGER, folder / "x.ledger"),
         ("estimate", folder / "release", folder / "tables", "--method", "independent"),
     ):
         done = subprocess.run([sys.executable, "-m", "phsafe", *map(str, words)], capture_output=True, check=False)
@@ -61,7 +63,7 @@ CALLS = {
     "pums": "OUT ACS",
     "validate": "US SMALL",
     "tabulate": "US SMALL OUT",
-    "release": "US SMALL OUT --ledger OUT.ledger",
+    "release": "US SMALL OUT --new-ledger --ledger OUT.ledger",
     "accuracy": "US SMALL OUT --trials 2 --estimate-trials 0 --i-know-this-is-public --jobs 1",
     "check": "IN/release",
     "estimate": "IN/release OUT --method independent",
@@ -73,6 +75,9 @@ CALLS = {
     "workbook": "US OUT.xlsx",
     "audit": "--trials 1000",
     "ledger init": "OUT.ledger --cap 1",
+    "ledger amend": "NEW.ledger --cap 3 --by us --reason more",
+    "ledger import": "NEW.ledger --amount 0.5 --by us --reason earlier",
+    "ledger note": "NEW.ledger --by us --text seen",
     "ledger show": "IN/x.ledger",
     "ledger verify": "IN/x.ledger",
 }
@@ -80,11 +85,12 @@ CALLS = {
 
 @pytest.fixture
 def words_of(home, us, small, tmp_path):
+    Ledger.create(tmp_path / "new.ledger", 1)
     (tmp_path / "targets.json").write_text('{"moe": {"PH3": {"state_A-G": 40}}}')
     acs = ROOT / "tests" / "data" / "acs2018"
     places = {
         "IN": home, "OUT": tmp_path / "out", "US": us, "SMALL": small, "TARGETS": tmp_path / "targets.json",
-        "ACS": min(acs.glob("*.zip"), key=lambda path: path.stat().st_size),
+        "NEW": tmp_path / "new", "ACS": min(acs.glob("*.zip"), key=lambda path: path.stat().st_size),
     }  # fmt: skip
 
     def fill(name):
@@ -237,7 +243,7 @@ def test_a_log_that_may_not_be_written_is_refused(powerless, us, small, tmp_path
     (tmp_path / "run.log").write_text("")
     (tmp_path / "run.log").chmod(0o400)
     said = powerless(
-        "from phsafe.cli import main; main()", "release", us, small, tmp_path / "out", "--ledger",
+        "from phsafe.cli import main; main()", "release", us, small, tmp_path / "out", *NEW_LEDGER,
         tmp_path / "out.ledger", "--log", tmp_path / "run.log",
     )  # fmt: skip
     assert "can't append to the log: Permission denied" in said and "Traceback" not in said
@@ -286,12 +292,21 @@ def test_the_log_of_a_release_depends_on_the_config_alone(phsafe_command, us, sm
     told = []
     for data in (small, other):
         log, out = tmp_path / "run.log", tmp_path / "out"
-        words = ("release", us, data, out, "--ledger", tmp_path / "l.ledger", "--skip-validation", "--log", log)
+        words = (
+            "release",
+            us,
+            data,
+            out,
+            *NEW_LEDGER,
+            tmp_path / f"l{len(told)}.ledger",
+            "--skip-validation",
+            "--log",
+            log,
+        )
         assert phsafe_command(*words).code == 0
-        told.append([{k: v for k, v in line.items() if k not in ("time", "run")} for line in read(log)])
+        lines = [{k: v for k, v in line.items() if k not in ("time", "run")} for line in read(log)]
+        told.append(json.loads(json.dumps(lines).replace(f"l{len(told)}.ledger", "ledger")))
         log.unlink()
-        (tmp_path / "l.ledger").unlink()
-        (tmp_path / "l.ledger.key").unlink()
         out.rename(tmp_path / f"done{len(told)}")
     assert told[0] == told[1]
     assert [line["text"] for line in told[0] if line["event"] == "stage"] == [

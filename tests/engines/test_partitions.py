@@ -298,10 +298,10 @@ def releases_alike(config, honest, folder, tmp_path, counted, processes=1):
     """Release both, and return whether their exact counts are equal."""
     for data, name in ((honest, "honest"), (folder, "lying")):
         released = release(
-            config, data, tmp_path / f"out {name}", ledger=tmp_path / f"{name}.ledger",
+            config, data, tmp_path / f"out {name}", ledger=tmp_path / f"{name}.ledger", new_ledger=True,
             options=EngineOptions(threads=processes),
         )  # fmt: skip
-        (entry,) = Ledger.open(tmp_path / f"{name}.ledger").entries()
+        (entry,) = Ledger.open(tmp_path / f"{name}.ledger").charges()
         assert entry.release_id == released.release_id
     return same_counts(*counted)
 

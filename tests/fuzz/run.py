@@ -98,7 +98,9 @@ class Bench:
             slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
             (self.folder / f"{one}.json").write_text(json.dumps(slim))
         ledger = self.folder / "ledger"
-        code, output = command("release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger)
+        code, output = command(
+            "release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger, "--new-ledger"
+        )
         assert code == 0, output
 
     def case(self, rng: random.Random) -> str:
@@ -112,7 +114,7 @@ class Bench:
             arguments = getattr(self, target if target in ("json", "catalog", "release") else "data")(rng, target)
             before = {path.name for path in self.work.iterdir()}
             code, output = command(*arguments)
-            left = {path.name for path in self.work.iterdir()} - before - {"ledger", "ledger.key"}
+            left = {path.name for path in self.work.iterdir()} - before - {"ledger", "ledger.key", "ledger.pub"}
             left ^= {"out"} if code == 0 and self.work / "out" in arguments else set()
             left |= {path.name for folder in self.elsewhere for path in folder.iterdir()}
             where = f"{arguments[0]}, {target}"
@@ -187,7 +189,7 @@ class Bench:
         return rng.choice(
             [
                 ["tabulate", config, data, out],
-                ["release", config, data, out, "--ledger", self.work / "ledger"],
+                ["release", config, data, out, "--ledger", self.work / "ledger", "--new-ledger"],
             ]
         )
 

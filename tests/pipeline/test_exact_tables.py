@@ -75,7 +75,7 @@ def test_truncation_makes_a_difference_and_is_off_by_default(us, small):
 
 
 def test_the_layout_is_that_of_an_estimate(us, small, tmp_path):
-    release = phsafe.release(us, small, tmp_path / "release", ledger=tmp_path / "small.ledger")
+    release = phsafe.release(us, small, tmp_path / "release", ledger=tmp_path / "small.ledger", new_ledger=True)
     keys = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL"]
     exact = phsafe.exact_tables(us, small)
     for name, frame in phsafe.estimate(release, "independent").tables.items():
@@ -140,7 +140,7 @@ def test_the_command_writes_a_private_folder(phsafe_command, us_document, small,
 
 def test_finished_tables_without_noise_are_no_estimates(phsafe_command, us, small, tmp_path):
     """A report must not take them for the tables of a release."""
-    phsafe.release(us, small, tmp_path / "release", ledger=tmp_path / "small.ledger")
+    phsafe.release(us, small, tmp_path / "release", ledger=tmp_path / "small.ledger", new_ledger=True)
     phsafe.exact_tables(us, small, tmp_path / "exact")
     outcome = phsafe_command("report", tmp_path / "release", tmp_path / "x.html", "--estimates", tmp_path / "exact")
     assert outcome.code == 1

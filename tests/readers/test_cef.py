@@ -260,7 +260,9 @@ def test_the_config_s_reader_must_match_the_data(small, small_cef, config, us, p
         file = phsafe_command(command, us, small_cef, *out)
         assert file.code == 1
         assert 'set "reader": "cef" in the config' in file.err
-    done = phsafe_command("release", config, small_cef, tmp_path / "out", "--ledger", tmp_path / "ledger")
+    done = phsafe_command(
+        "release", config, small_cef, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger"
+    )
     assert done.code == 0
     assert phsafe.Release.open(tmp_path / "out").measurements("PH1_num").height == 1040
 

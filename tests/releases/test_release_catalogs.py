@@ -51,7 +51,9 @@ def make(us_document, small, tmp_path):
         }
         document["tau"] = {t.name: 10 for t in used.tabulations if t.counts_persons}
         out = tmp_path / "release"
-        return phsafe.release(document, small, out, ledger=tmp_path / "l", skip_validation=True, catalog=catalog)
+        return phsafe.release(
+            document, small, out, ledger=tmp_path / "l", new_ledger=True, skip_validation=True, catalog=catalog
+        )
 
     return run
 

@@ -54,7 +54,9 @@ def test_a_hostile_format_is_not_repeated():
 @pytest.fixture(scope="module")
 def estimates(small, tmp_path_factory):
     home = tmp_path_factory.mktemp("formats")
-    release = phsafe.release(ROOT / "examples" / "us.json", small, home / "release", ledger=home / "small.ledger")
+    release = phsafe.release(
+        ROOT / "examples" / "us.json", small, home / "release", ledger=home / "small.ledger", new_ledger=True
+    )
     return phsafe.estimate(release, "independent")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,6 +60,17 @@ CatalogPath = Annotated[
 SkipValidation = Annotated[
     bool, typer.Option("--skip-validation", help="Ignore violations of rules, because the input was validated before.")
 ]
+Population = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Whom the ledger is for (default: as the config, or its states, say)."),
+]
+MaxRho = Annotated[
+    str | None,
+    typer.Option(metavar="RHO", help="Largest unbounded loss of one release (default: the ledger's, or 10)."),
+]
+PublicKey = Annotated[
+    Path | None, typer.Option(metavar="FILE.pub", help="The ledger's public key (default: beside the ledger).")
+]
 #: The most household keys that `validate --examples` writes for each rule.
 MAX_EXAMPLES = 10_000
 
@@ -103,6 +115,28 @@ OUTPUT_OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
 }
+#: The most digits of an amount, before and after the decimal point.
+MAX_DIGITS = 30
+
+
+def amount(value: str | None, option: str) -> Decimal | None:
+    """Parse a finite decimal above 0, exactly as typed; None if it was not given.
+
+    Raises:
+        typer.BadParameter: It is anything else.
+
+    """
+    if value is None:
+        return None
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        number = Decimal(0)
+    exponent = number.as_tuple().exponent
+    small = isinstance(exponent, int) and exponent >= -MAX_DIGITS and number.adjusted() < MAX_DIGITS
+    if not (number.is_finite() and number > 0 and small):
+        raise typer.BadParameter(f"expected a finite number above 0, got {value}", param_hint=option)
+    return number
 
 
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:

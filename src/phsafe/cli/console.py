@@ -13,7 +13,21 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from phsafe.cli.output import OUTPUT
 from phsafe.model.exact_numbers import dumps
 
-err = Console(stderr=True, highlight=False)
+
+class Notices(Console):
+    """Standard error. What can't be written there is dropped, because it never decides how a command ends."""
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401
+        """Print, if possible."""
+        with contextlib.suppress(OSError, ValueError):
+            super().print(*objects, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Be silent from now on; Rich would end the program."""
+        self.quiet = True
+
+
+err = Notices(stderr=True, highlight=False)
 out = Console(highlight=False)
 
 

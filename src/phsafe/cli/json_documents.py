@@ -5,6 +5,13 @@ from __future__ import annotations
 _FOLDER = {"folder": "the folder that was written"}
 _FILE = {"file": "the file that was written"}
 _ID = {"release_id": "the random ID of the release"}
+_AMOUNTS = {
+    "privacy": "zcdp (amounts are ρ) or puredp (ε)",
+    "cap": "total unbounded loss allowed",
+    "spent": "unbounded loss charged",
+    "left": "unbounded loss left",
+    "head": "hash of the last entry",
+}
 _LOSS = {"loss": "the unbounded privacy loss: ρ, or ε for pure DP", "loss_bounded": "the bounded privacy loss"}
 
 #: Command → key → meaning. Keys may be added; none is renamed or removed.
@@ -23,6 +30,7 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "ok": "whether no finding is an error; if false, the exit code is 1",
         "notice": "that the report is not private",
         "rows": "number of rows of each table, and of households",
+        "states": "for each state of the filter: persons, units, housing_units and households, and its control totals",
         "findings": "for each violated rule: severity, rule, table, column, rows, and for truncation the share",
     },
     "tabulate": _FOLDER
@@ -78,22 +86,29 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "false_alarm": "probability that a bound doesn't hold",
         "findings": "for each mechanism: its claim, the proven lower bound of its loss, and the verdict",
     },
-    "ledger init": _FILE
-    | {"key": "its key file", "privacy": "zcdp or puredp", "cap": "total unbounded loss allowed"},
+    "ledger init": _FILE | {"key": "its private key", "public_key": "its public key"} | _AMOUNTS,
+    "ledger amend": _FILE | _AMOUNTS,
+    "ledger import": _FILE | _AMOUNTS,
+    "ledger note": _FILE | _AMOUNTS,
     "ledger show": {
+        "format": "2",
         "privacy": "zcdp (amounts are ρ) or puredp (ε)",
+        "population": "whom it is for, or null",
+        "states": "their states, or null",
         "cap": "total unbounded loss allowed",
+        "max_rho": "the largest loss of one release, or null",
         "spent": "unbounded loss charged",
         "spent_bounded": "sum of the bounded losses",
         "left": "unbounded loss left",
         "head": "hash of the last entry",
-        "entries": "for each release: number, time, release_id, loss, loss_bounded, details, "
-        "fingerprint, version, hash",
+        "public_key": "its public key",
+        "supersedes": "the ledger that it replaces, or null",
+        "entries": "for each entry: number, kind, time, version, user, host, hash, and the fields of its kind",
     },
     "ledger verify": {
         "file": "the ledger",
         "unmodified": "true; otherwise the command is refused",
-        "releases": "number of entries",
+        "releases": "number of releases charged",
         "head": "hash of the last entry",
     },
 }  # fmt: skip

@@ -50,6 +50,7 @@ class Config:
         catalog: The tables and levels that the config refers to.
         control_totals: "persons" or "units" → state → the number of rows that validation expects. Confidential, because
             they are counts of the data: `to_production` leaves them out.
+        population: Whom the config is about, which must be the population of the ledger; None accepts any.
 
     Example:
         >>> config = Config.load("examples/us.json")
@@ -67,6 +68,7 @@ class Config:
     sensitivity: Sensitivity = "published"
     catalog: Catalog = CENSUS_2020
     control_totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
+    population: str | None = None
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: CatalogSource | None = None) -> Config:
@@ -205,4 +207,5 @@ class Config:
             "reader": self.reader,
             "privacy_defn": self.privacy,
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
+            **({} if self.population is None else {"population": self.population}),
         }

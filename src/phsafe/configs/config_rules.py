@@ -26,6 +26,7 @@ FIELDS = {
     "sensitivity": "sensitivity",
     "moe_target": "moe",
     "control_totals": "control_totals",
+    "population": "population",
 }
 #: The fields that give budgets, under both names.
 BUDGET_FIELDS = ("privacy_budget", "budget", "moe_target", "moe")
@@ -37,6 +38,8 @@ MAX_DIGITS = 30
 MAX_TAU = 99_999
 #: The tables that control totals are for.
 TOTALLED = ("persons", "units")
+#: The longest description of a population.
+MAX_TEXT = 1000
 
 
 def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
@@ -47,6 +50,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     privacy = _choice("privacy_defn", fields.get("privacy", "zcdp"), PRIVACY_DEFINITIONS, problems)
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
+    population = _population(fields.get("population"), problems)
     tau = _tau(fields.get("tau"), catalog, problems)
     totals = _control_totals(fields.get("control_totals", {}), states, problems)
     budgets: dict[str, dict[str, Decimal]] = {}
@@ -66,6 +70,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     return {
         "budgets": budgets, "tau": tau, "states": states,
         "reader": reader, "privacy": privacy, "sensitivity": mode, "control_totals": totals,
+        "population": population,
     }  # fmt: skip
 
 
@@ -76,6 +81,15 @@ def sensitivity(value: str) -> sensitivities.Mode:
     if problems:
         raise ConfigError(problems)
     return mode
+
+
+def read_states(value: str) -> tuple[str, ...]:
+    """Read a state filter from text: us, pr, or codes with commas between them."""
+    problems: list[str] = []
+    states = _states(value if value in STATE_NAMES else value.split(","), problems)
+    if problems:
+        raise ConfigError(problems)
+    return states
 
 
 def _rename(document: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
@@ -115,6 +129,14 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     if in_puerto_rico(value) and len(set(value)) > 1:
         problems.append("state_filter: expected Puerto Rico (72) alone, got it together with other states")
     return tuple(sorted(set(value)))
+
+
+def _population(value: object, problems: list[str]) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_TEXT:
+        problems.append(f"population: expected one line of at most {MAX_TEXT} characters, got {_show(value)}")
+    return str(value)
 
 
 def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]:

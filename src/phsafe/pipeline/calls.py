@@ -12,10 +12,12 @@ import polars as pl
 from phsafe.configs.config import Config
 from phsafe.engines import EngineOptions, started
 from phsafe.errors import Reasons
+from phsafe.model.exact_numbers import Exact
 from phsafe.model.spec import CatalogSource
 from phsafe.pipeline.exact_counts import tidy, write_counts
 from phsafe.pipeline.exact_tables import finished_tables, write_finished
-from phsafe.pipeline.publish import default_ledger, publish
+from phsafe.pipeline.publish import publish
+from phsafe.pipeline.release_ledger import LedgerChoice, default_ledger
 from phsafe.pipeline.scan import Settings, Source, count_source, open_source, validate_source
 from phsafe.pipeline.validation import ValidationReport
 from phsafe.readers import DataSource
@@ -176,6 +178,10 @@ def release(
     out: str | Path,
     *,
     ledger: str | Path | None = None,
+    new_ledger: bool = False,
+    cap: Exact | None = None,
+    population: str | None = None,
+    max_rho: Exact | None = None,
     sensitivity: str | None = None,
     allow_unclassified: bool = False,
     allow_empty_states: bool = False,
@@ -190,7 +196,12 @@ def release(
         config: A config: a JSON or TOML file, a mapping, or a loaded `Config`.
         data: A data folder, a Census Edited File or frames, as for `validate`.
         out: The release folder to write; it must not exist yet.
-        ledger: The population's ledger; by default the file beside the data folder with its name and ``.ledger``.
+        ledger: The population's ledger; by default the file beside the data folder with its name and ``.ledger``. It
+            must exist.
+        new_ledger: Create the ledger, with its keys in ``FILE.key`` (keep it secret) and ``FILE.pub``.
+        cap: The cap of a new ledger, in ρ; by default the loss of this config.
+        population: Whom a new ledger is for; by default the ``population`` of the config, or its states.
+        max_rho: The largest unbounded loss allowed for this release, in ρ; by default the ledger's, or 10.
         sensitivity: How one person's effect is bounded: ``published``, ``tight`` or ``tight-bounded``; by default the
             config's mode.
         allow_unclassified: Accept records that fit no cell of a universe.
@@ -210,7 +221,8 @@ def release(
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as home:
-        ...     made = release("examples/us.json", "tests/data/small", f"{home}/release", ledger=f"{home}/small.ledger")
+        ...     ledger = f"{home}/small.ledger"
+        ...     made = release("examples/us.json", "tests/data/small", f"{home}/out", ledger=ledger, new_ledger=True)
         ...     made.tables, made.table("PH3").height
         (('PH1', 'PH2', 'PH3', 'PH4', 'PH5', 'PH6', 'PH7', 'PH8'), 3640)
 
@@ -220,7 +232,8 @@ def release(
         allow_unclassified=allow_unclassified, skip_validation=skip_validation, allow_empty_states=allow_empty_states
     )
     path = Path(ledger) if ledger is not None else default_ledger(data)
-    return publish(loaded, data, Path(out), path, settings, options, progress)
+    choice = LedgerChoice(path, new_ledger, cap, population, max_rho)
+    return publish(loaded, data, Path(out), choice, settings, options, progress)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from phsafe.model import exact_numbers
 from phsafe.model.spec import Table
 from phsafe.pipeline.exact_tables import finished_tables
 from phsafe.pipeline.publish import publish
+from phsafe.pipeline.release_ledger import LedgerChoice
 from phsafe.pipeline.scan import Settings, count
 from phsafe.releases.release_folder import Release
 from phsafe.reports import report
@@ -85,7 +86,7 @@ def _run(out: Path, progress: Progress) -> Demo:
         config,
         data,
         out / "release",
-        out / "population.ledger",
+        LedgerChoice(out / "population.ledger", is_new=True, population="Two made-up states"),
         Settings(),
         progress=part(progress, 0.3, 0.7),
     )

@@ -99,7 +99,11 @@ def registry(
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     release = phsafe.release(
-        ...         "examples/acs-ri.json", "tests/data/small", f"{folder}/release", ledger=f"{folder}/small.ledger"
+        ...         "examples/acs-ri.json",
+        ...         "tests/data/small",
+        ...         f"{folder}/release",
+        ...         ledger=f"{folder}/small.ledger",
+        ...         new_ledger=True,
         ...     )
         ...     todo = phsafe.registry(release, f"{folder}/entry.yaml", name="Households 2030")
         >>> todo[:2]
