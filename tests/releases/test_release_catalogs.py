@@ -181,8 +181,9 @@ CHANGES = {
     "a filter": (
         Catalog((replace(PH1, tabulations=(
             replace(PH1.tabulations[0], persons=where(), iterate_by="person"), PH1.tabulations[1],
-        )), *CENSUS_2020.tables[1:]), CENSUS_2020.levels),
-        ("Table PH1 was changed: PH1_num (the person filter, whose race and ethnicity it uses).",),
+        ), truncation=()), *CENSUS_2020.tables[1:]), CENSUS_2020.levels),
+        ("Table PH1 was changed: PH1_num (the person filter, whose race and ethnicity it uses); "
+         "PH1_dropped (removed); PH1_oversized (removed).",),
     ),
 }  # fmt: skip
 

@@ -116,7 +116,7 @@ class Config:
 
         Example:
             >>> len(Config.at_every_level({"tau": Config.load("examples/pr.json").tau, "states": "pr"}).measurements())
-            23
+            43
         """
         if not isinstance(source, Config):
             document = source if isinstance(source, Mapping) else read_document(Path(source), "config", MAX_BYTES)

@@ -60,9 +60,10 @@ def _differences(new: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[str
         if field in ("tabulations", "derived", "truncation"):
             outputs, old_outputs = _by("name", new.get(field, [])), _by("name", old.get(field, []))
             for name in dict.fromkeys([*outputs, *old_outputs]):
-                if outputs.get(name) != old_outputs.get(name):
-                    parts = _differences(outputs.get(name, {}), old_outputs.get(name, {}))
-                    yield f"{name} ({', '.join(part for part in parts)})"
+                if name not in outputs or name not in old_outputs:
+                    yield f"{name} ({'added' if name in outputs else 'removed'})"
+                elif outputs[name] != old_outputs[name]:
+                    yield f"{name} ({', '.join(_differences(outputs[name], old_outputs[name]))})"
         elif field == "cells":
             cells, old_cells = new.get(field, {}), old.get(field, {})
             numbers = dict.fromkeys([*cells, *old_cells])
