@@ -31,7 +31,9 @@ LATER = Table(
 def swapped() -> Catalog:
     """The 2020 tables, but the first two cells of PH7 are swapped."""
     cells = {2: where(TEN="2"), 3: where(TEN="1"), 4: where(TEN=["3", "4"])}
-    other = replace(PH7, tabulations=(replace(PH7.tabulations[0], cells=cells),))
+    tabulation = replace(PH7.tabulations[0], cells=cells)
+    truncation = tuple(replace(one, beyond=tabulation) for one in PH7.truncation)
+    other = replace(PH7, tabulations=(tabulation,), truncation=truncation)
     return Catalog(tuple(other if table is PH7 else table for table in CENSUS_2020.tables), CENSUS_2020.levels)
 
 
@@ -44,12 +46,12 @@ def make(us_document, small, tmp_path):
         used = CENSUS_2020 if catalog is None else catalog
         document["privacy_budget"] = {
             t.name: {
-                level.key: 1 if t.name in ("PH1_num", "PH1_denom", "PH7", "PH9") and level.key.endswith("*") else 0
+                level.key: 0.5 if t.name in ("PH1_num", "PH1_denom", "PH7", "PH9") and level.key.endswith("*") else 0
                 for level in used.levels_of(t)
             }
             for t in used.tabulations
         }
-        document["tau"] = {t.name: 10 for t in used.tabulations if t.counts_persons}
+        document["tau"] = {t.name: 10 for t in used.tabulations if t.is_truncated}
         out = tmp_path / "release"
         return phsafe.release(
             document, small, out, ledger=tmp_path / "l", new_ledger=True, skip_validation=True, catalog=catalog
