@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from phsafe.system.interrupts import SIGNALS, keep_ignored, stoppable, uninterrupted, wait_for
+from phsafe.errors import PHSafeError
+from phsafe.system.interrupts import SIGNALS, StoppedError, keep_ignored, stoppable, uninterrupted, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +31,25 @@ def test_the_first_signal_stops_and_later_ones_do_not_disturb_the_cleanup(number
                 signal.raise_signal(again)
             done.append("cleaned up")
     assert done == ["cleaned up"]
+
+
+def test_an_interrupt_that_a_library_replaces_by_an_error_stays_an_interrupt():
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise TypeError("unexpected argument") from None
+    with pytest.raises(TypeError), stoppable():
+        raise TypeError("without any signal")
+
+
+@pytest.mark.parametrize("error", [PHSafeError("refused"), StoppedError("nothing was charged")])
+def test_what_is_already_explained_stays_as_it_is(error):
+    with pytest.raises(type(error)), stoppable():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise error from None
 
 
 def test_ignored_signals_stay_ignored():

@@ -58,6 +58,8 @@ class Service:
         start = Start(catalog, tuple(scenarios), shares or truncation())
         settings = uvicorn.Config(
             application(start, self.token, tuple(names)),
+            # Uvicorn's own settings would replace, and close, the log handlers of the whole process.
+            log_config=None,
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -37,7 +37,7 @@ from phsafe.releases.provenance import made_with
 from phsafe.releases.release_folder import Release
 from phsafe.releases.verify import problems
 from phsafe.system.atomic_writes import check_new_folder, draft
-from phsafe.system.interrupts import FinishedInterrupt, keep_ignored, uninterrupted
+from phsafe.system.interrupts import FinishedInterrupt, keep_ignored, restored_interrupt, uninterrupted
 from phsafe.system.progress import Progress, part, silent
 
 #: Twice the most bytes that a row of a release takes; and room for the manifest and partly filled disk blocks.
@@ -231,7 +231,8 @@ def explained_interrupt(out: Path) -> Iterator[None]:
     keep_ignored()
     existed = os.path.lexists(out)
     try:
-        yield
+        with restored_interrupt():
+            yield
     except FinishedInterrupt:
         raise
     except KeyboardInterrupt:

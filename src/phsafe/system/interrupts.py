@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from types import FrameType
 from typing import Any
 
-from phsafe.errors import FinishedError
+from phsafe.errors import FinishedError, PHSafeError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Seconds between checks for signals. Polars makes the system resume waiting after a Ctrl-C, so a wait without timeout
@@ -42,6 +42,10 @@ class FinishedInterrupt(KeyboardInterrupt):
     exit_code = FinishedError.exit_code
 
 
+#: The signals that `stoppable` has turned into an interrupt.
+_stopped: list[int] = []
+
+
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
     """Turn the first signal into a KeyboardInterrupt and ignore later ones, which would interrupt the cleanup."""
@@ -49,15 +53,31 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         for other in handlers:
             signal.signal(other, signal.SIG_IGN)
+        _stopped.append(number)
         raise KeyboardInterrupt
 
     handlers = _current_handlers()
     for number in handlers:
         signal.signal(number, stop)
     try:
-        yield
+        with restored_interrupt():
+            yield
     finally:
+        _stopped.clear()
         _restore(handlers)
+
+
+@contextlib.contextmanager
+def restored_interrupt() -> Iterator[None]:
+    """Raise the interrupt again if a library has replaced it by an error of its own, as PyArrow does at times."""
+    try:
+        yield
+    except (PHSafeError, StoppedError):
+        raise
+    except Exception:
+        if _stopped:
+            raise KeyboardInterrupt from None
+        raise
 
 
 @contextlib.contextmanager
