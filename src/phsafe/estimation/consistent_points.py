@@ -1,9 +1,10 @@
 """From least-squares estimates to publishable counts: whole, non-negative and consistent.
 
-Levels are solved top-down: the nation first, then each level so that it adds up to the one above. Fixing the sums
-first matters, because raising every negative small cell to zero separately would bias all their sums upwards. Within
-a level, the counts are the feasible ones nearest to the least-squares estimates, with distances measured in standard
-deviations of the noise. They are then rounded so that all sums remain exact (controlled rounding).
+All levels are solved at once: the counts are the feasible ones whose *published lines* (cells, totals, sums over
+regions) are nearest to the fit, Σ ω ((c·x − c·m̂)/s)², where s is the exact standard deviation of a line under the fit
+and ω = √n for a line that adds up n regions. A precise line thus moves little even if its cells are noisy, and a small
+group that is raised to zero is paid for by the lines that can absorb it, not by one large region. The counts are then
+rounded so that all sums remain exact (controlled rounding), from the nation down.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from scipy import optimize, sparse
 from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import smaller_universes, subgroups
 from phsafe.estimation.densities import Array
-from phsafe.estimation.fit import Fit
 from phsafe.estimation.identities import Identity, identities, independent, matrix
-from phsafe.estimation.measurement_vector import Measured
-from phsafe.estimation.table_lines import counted
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.published_lines import PublishedLines
 from phsafe.model.levels import Level
 
 #: How far past the neighbouring whole numbers rounding may go if the sums require it; tried in this order.
@@ -57,7 +57,7 @@ class Points:
 
 @dataclass(frozen=True)
 class _Stage:
-    """The unknowns of one step and their constraints: equal @ x = sums, larger @ x ≥ bounds, x ≥ 0."""
+    """Unknowns and their constraints: equal @ x = sums, larger @ x ≥ bounds, x ≥ 0."""
 
     columns: NDArray[np.int64]
     equal: sparse.csr_array
@@ -66,34 +66,54 @@ class _Stage:
     bounds: Array
 
 
-def points(measured: Measured, fit: Fit) -> Points:
-    """Return consistent whole counts for the cells of all count tables."""
-    shown = {counted(table) for table in measured.config.catalog.tables}
-    blocks = measured.of([t for t in shown if t is not None])
+def points(measured: Measured, target: Array, lines: PublishedLines, scale: Array) -> Points:
+    """Return consistent whole counts for the cells of all count tables.
+
+    Args:
+        measured: The measurements of the release.
+        target: The unconstrained estimate of every measured cell.
+        lines: The published lines.
+        scale: The standard deviation of every published line under the fit.
+    """
+    blocks = lines.blocks
     sums = identities(measured, blocks)
     inner, nested = list(subgroups(blocks)), list(smaller_universes(measured.config, blocks))
-    values = np.zeros(len(measured.counts))
-    step = np.full(len(values), -1)
+    shown = np.zeros(len(measured.counts), bool)
+    for block in blocks:
+        shown[block.positions()] = True
+    if not shown.any():
+        return Points(np.zeros(len(shown), np.int64), shown, 0, True)
+    for larger, all_nested in (([*inner, *nested], True), (inner, False)):
+        nearest = _nearest(_all_levels(shown, sums, larger), target, lines, scale)
+        whole = None if nearest is None else _round_down_levels(measured, blocks, nearest, sums, larger)
+        if nearest is not None and whole is not None:
+            moved = int(np.sum(np.abs(nearest - target)[shown] > 1))
+            return Points(np.rint(whole).astype(np.int64), shown, moved, all_nested)
+    raise PHSafeError("no consistent counts fit these measurements: are they all from one release?")
+
+
+def _all_levels(shown: NDArray[np.bool_], sums: Sequence[Identity], larger: Sequence[Identity]) -> _Stage:
+    columns = np.flatnonzero(shown)
+    equal, above = independent(sums, shown)[:, columns], matrix(larger, len(shown))[:, columns]
+    return _Stage(columns, equal.tocsc(), np.zeros(equal.shape[0]), above.tocsc(), np.zeros(above.shape[0]))
+
+
+def _round_down_levels(
+    measured: Measured, blocks: Sequence[LevelBlock], near: Array, sums: Sequence[Identity], larger: Sequence[Identity]
+) -> Array | None:
+    """Round level by level, the nation first; each level adds up to the rounded one above."""
+    values = np.zeros(len(near))
+    step = np.full(len(near), -1)
     steps = sorted({_step(block.level) for block in blocks})
     for block in blocks:
         step[block.positions()] = steps.index(_step(block.level))
-    moved, all_nested = 0, True
     for number in range(len(steps)):
         columns = np.flatnonzero(step == number)
-        target, scale = fit.estimates[columns], np.sqrt(measured.variances[columns])
-        stage = _stage(columns, step, values, sums, [*inner, *nested])
-        nearest = _nearest(stage, target, scale)
-        whole = None if nearest is None else _round(stage, nearest)
-        if nearest is None or whole is None:
-            all_nested = False
-            stage = _stage(columns, step, values, sums, inner)
-            nearest = _nearest(stage, target, scale)
-            whole = None if nearest is None else _round(stage, nearest)
-        if nearest is None or whole is None:
-            raise PHSafeError("no consistent counts fit these measurements: are they all from one release?")
+        whole = _round(_stage(columns, step, values, sums, larger), near[columns])
+        if whole is None:
+            return None
         values[columns] = whole
-        moved += int(np.sum(np.abs(nearest - target) > 1))
-    return Points(np.rint(values).astype(np.int64), step >= 0, moved, all_nested)
+    return values
 
 
 def _step(level: Level) -> tuple[int, bool]:
@@ -120,34 +140,45 @@ def _stage(
     return _Stage(columns, equal[:, columns].tocsc(), -(equal @ fixed), above[:, columns].tocsc(), -(above @ fixed))
 
 
-def _nearest(stage: _Stage, target: Array, scale: Array) -> Array | None:
-    """The feasible counts with the least Σ ((x − target)/scale)²; None if there are none.
+def _nearest(stage: _Stage, target: Array, lines: PublishedLines, scale: Array) -> Array | None:
+    """The feasible counts with the least Σ ω ((c·x − c·target)/s)² over published lines; None if there are none.
 
-    The solver's unknowns are the moves (x − target)/scale, which are of order one. Distant bounds are left out at
-    first: with counts in the millions on their right-hand sides, the solver would lose the moves to rounding error.
+    The solver's unknowns are the moves of cells in standard deviations, which are of order one. Distant bounds are left
+    out at first: with counts in the millions on their right-hand sides, the solver would lose the moves to rounding
+    error.
     """
-    spread = sparse.diags_array(scale)
-    equal, gaps = stage.equal @ spread, stage.sums - stage.equal @ target
-    bounds = sparse.vstack([stage.larger @ spread, sparse.eye_array(len(target))], format="csr")
-    headroom = np.concatenate([stage.larger @ target - stage.bounds, target / scale])
+    here = target[stage.columns]
+    c = lines.sums[:, stage.columns].tocsr()
+    single = np.flatnonzero(np.diff(c.indptr) == 1)
+    spread = np.ones(len(here))
+    spread[c[single].indices] = scale[single]
+    spread_by = sparse.diags_array(spread)
+    rows = sparse.diags_array(np.sqrt(lines.weights) / scale) @ c @ spread_by
+    equal, gaps = stage.equal @ spread_by, -(stage.equal @ here)
+    bounds = sparse.vstack([stage.larger @ spread_by, sparse.eye_array(len(here))], format="csr")
+    headroom = np.concatenate([stage.larger @ here, here / spread])
     size = np.sqrt(np.asarray(bounds.multiply(bounds).sum(axis=1)).ravel())
     for reach in (*REACHES, np.inf):
         kept = np.flatnonzero(headroom <= reach * size)
-        moves = _solve(equal, gaps, -bounds[kept], headroom[kept])
+        moves = _solve((rows.T @ rows).tocsc(), equal, gaps, -bounds[kept], headroom[kept])
         if moves is None:
             return None
         if np.all(bounds @ moves >= -headroom - TOLERANCE * size):
-            return cast(Array, np.maximum(target + scale * moves, 0.0))
+            nearest = target.copy()
+            nearest[stage.columns] = np.maximum(here + spread * moves, 0.0)
+            return nearest
     return None
 
 
-def _solve(equal: sparse.csr_array, gaps: Array, upper: sparse.csr_array, headroom: Array) -> Array | None:
-    """Minimise Σ z² subject to equal @ z = gaps and upper @ z ≤ headroom; None if infeasible."""
+def _solve(
+    squares: sparse.csc_array, equal: sparse.csr_array, gaps: Array, upper: sparse.csr_array, headroom: Array
+) -> Array | None:
+    """Minimise z·squares·z subject to equal @ z = gaps and upper @ z ≤ headroom; None if infeasible."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     n = equal.shape[1]
     solution = clarabel.DefaultSolver(
-        sparse.eye_array(n, format="csc"),
+        sparse.triu(squares, format="csc"),
         np.zeros(n),
         sparse.vstack([equal, upper], format="csc"),
         np.concatenate([gaps, headroom]),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from phsafe.estimation.consistent_points import Points
-from phsafe.estimation.fit import Fit, noise_test
+from phsafe.estimation.fit import Fit, noise_test, removed_shares
 from phsafe.estimation.measurement_vector import Measured
 
 #: A p-value this close to 0 or 1 suggests that the noise is not what the release states.
@@ -24,14 +24,15 @@ def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: M
         points: The consistent counts; None for the independent method.
         left_out: Table name → reason why it could not be estimated.
     """
-    expected, spread, p_value = noise_test(fit, measured)
+    removed = removed_shares(fit.projection)
+    expected, spread, p_value = noise_test(fit, measured, removed)
     residuals = (measured.counts - fit.estimates) / np.sqrt(measured.variances)
     shown = points.shown if points is not None else np.ones(len(measured.counts), bool)
     found: dict[str, Any] = {
         "noise_test": {
             "about": "residuals of the noisy counts from the least-squares fit over all identities",
             "sum_of_squares": round(fit.squares, 3),
-            "degrees_of_freedom": fit.freedom,
+            "degrees_of_freedom": fit.projection.freedom,
             "expected": expected,
             "standard_deviation": round(spread, 3),
             "p_value": round(p_value, 6),
@@ -58,7 +59,7 @@ def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: M
 
 
 def _verdict(fit: Fit, expected: float, p_value: float) -> str:
-    if fit.freedom == 0:
+    if fit.projection.freedom == 0:
         return "no identities among these measurements: nothing to test"
     if SUSPICIOUS <= p_value <= 1 - SUSPICIOUS:
         return "the measurements agree as well as their stated noise implies"

@@ -16,11 +16,12 @@ from phsafe.errors import PHSafeError
 from phsafe.estimation.averages import Bounds
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
-from phsafe.estimation.estimates import COLUMNS, Estimates, Method
-from phsafe.estimation.fit import fit
+from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method
+from phsafe.estimation.fit import CellEstimates, fit
 from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
+from phsafe.estimation.published_lines import published_lines
 from phsafe.estimation.rounding import Summary, rounded
 from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.levels import Level
@@ -84,8 +85,8 @@ def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: 
         raise PHSafeError(f"method: expected one of {', '.join(get_args(Method))}, got {method}")
     release = measured(config, frames)
     fitted = fit(release)
-    consistent = points(release, fitted) if method == "joint" else None
-    model = Independent(release) if consistent is None else Joint(release, fitted, consistent)
+    model = joint(release, fitted) if method == "joint" else Independent(release)
+    consistent = model.points if isinstance(model, Joint) else None
     tables: dict[str, pl.DataFrame] = {}
     left_out: dict[str, str] = {}
     for table in config.catalog.tables:
@@ -98,6 +99,13 @@ def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: 
         raise PHSafeError([f"{name}: {reason}" for name, reason in left_out.items()])
     details = diagnostics(release, fitted, consistent, left_out)
     return Estimates("joint" if consistent else "independent", config, tables, {"method": method, **details})
+
+
+def joint(release: Measured, cells: CellEstimates) -> Joint:
+    """Build the joint model: consistent points, and a standard deviation for every published line."""
+    lines = published_lines(release)
+    scale = np.sqrt(cells.variance(lines.sums))
+    return Joint(release, cells, lines, scale, points(release, cells.estimates, lines, scale))
 
 
 def _lines(release: Measured, model: Independent | Joint, table: Table) -> Iterator[Lines]:
@@ -120,7 +128,8 @@ def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:
     labels = {line.number: line.label for line in table.shell}
     dtype = pl.Int64 if table.average is None else pl.Float64
     values = {
-        name: pl.Series(np.asarray(array).ravel()).cast(dtype) for name, array in zip(COLUMNS[5:], summary, strict=True)
+        name: pl.Series(np.asarray(array).ravel()).cast(pl.Float64 if name == STD_ERROR else dtype)
+        for name, array in zip(VALUES, summary, strict=True)
     }
     return pl.DataFrame(
         {

@@ -23,7 +23,9 @@ from phsafe.releases.release_folder import Release
 #: Other names for the nation.
 NATION_ALIASES = ("usa", "united states")
 Method = Literal["independent", "joint"]
-COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", "ESTIMATE", "LOWER_90", "UPPER_90")
+STD_ERROR = "STD_ERROR"
+VALUES = ("ESTIMATE", "LOWER_90", "UPPER_90", STD_ERROR)
+COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", *VALUES)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Estimates(Frames):
     """Finished tables: an estimate and a 90 % interval for every line of every table shell.
 
     `phsafe.estimate` returns one. Every table has the columns REGION_TYPE, REGION_ID, ITERATION_CODE, CELL (the line
-    number), LABEL, ESTIMATE, LOWER_90 and UPPER_90.
+    number), LABEL, ESTIMATE, LOWER_90, UPPER_90 and STD_ERROR.
 
     Attributes:
         method: The estimation method, "joint" or "independent".
@@ -137,9 +139,8 @@ class Estimates(Frames):
             >>> estimates.to_polars().columns[:4]
             ['TABLE', 'REGION_TYPE', 'REGION_ID', 'ITERATION_CODE']
         """
-        values = pl.col("ESTIMATE", "LOWER_90", "UPPER_90").cast(pl.Float64)
         return pl.concat(
-            frame.select(pl.lit(name).alias("TABLE"), pl.exclude(COLUMNS[5:]), values)
+            frame.select(pl.lit(name).alias("TABLE"), pl.exclude(VALUES), pl.col(VALUES).cast(pl.Float64))
             for name, frame in self.tables.items()
         )
 

@@ -45,7 +45,8 @@ class Independent:
         lower, upper = np.empty_like(estimate), np.empty_like(estimate)
         lower[:, ~sums], upper[:, ~sums] = low @ members[~sums].T, high @ members[~sums].T
         lower[:, sums], upper[:, sums] = _sum_tails(measured.density, noisy, scale, members[sums])
-        return whole(estimate, lower, upper)
+        error = np.sqrt(measured.variances[positions] @ members.T)
+        return whole(estimate, lower, upper, error)
 
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, before rounding."""
@@ -61,7 +62,7 @@ class Independent:
             terms=(*(len(part) for part in ratio.parts), len(ratio.per)),
         )
         bounds = Bounds(ratio.at_least, measured.config.tau[ratio.numerator.name])
-        return posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines])
+        return tuple(posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines]))
 
 
 def _sum_tails(density: Density, noisy: Array, scale: Array, members: Array) -> tuple[Array, Array]:
