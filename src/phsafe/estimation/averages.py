@@ -73,9 +73,7 @@ class Unknowns:
     shortest: bool = False
 
 
-def posterior(
-    density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
-) -> Array:
+def posterior(density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]) -> Array:
     """Return the point estimate, a 90 % interval and the standard deviation of Σ parts / units, by group and line.
 
     Args:
@@ -145,8 +143,8 @@ def _summary(
         ratio = sum(parts[part] for part in line) / units
         out[0, :, i] = (share * ratio).sum(axis=1)
         least = float(bounds.at_least if len(line) == len(parts) else 0)
-        out[1, :, i], out[2, :, i] = _shortest(ratio, weight, least, bounds.tau) if unknowns.shortest else _tails(
-            ratio, weight
+        out[1, :, i], out[2, :, i] = (
+            _shortest(ratio, weight, least, bounds.tau) if unknowns.shortest else _tails(ratio, weight)
         )
         mean = (weight * ratio).sum(axis=1, keepdims=True)
         out[3, :, i] = np.sqrt((weight * np.square(ratio - mean)).sum(axis=1))

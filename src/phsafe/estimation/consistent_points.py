@@ -4,12 +4,11 @@ All levels are solved at once: the counts are the feasible ones whose *published
 regions) are nearest to the fit, Σ ω ((c·x − c·m̂)/s)², where s is the exact standard deviation of a line under the fit
 and ω = √n for a line that adds up n regions. A precise line thus moves little even if its cells are noisy, and a small
 group that is raised to zero is paid for by the lines that can absorb it, not by one large region. The counts are then
-rounded so that all sums remain exact (controlled rounding), from the nation down.
+rounded so that all sums remain exact (controlled rounding).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -21,10 +20,9 @@ from scipy import optimize, sparse
 from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import smaller_universes, subgroups
 from phsafe.estimation.densities import Array
-from phsafe.estimation.identities import Identity, identities, independent, matrix
-from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.identities import identities, independent, matrix
+from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.published_lines import PublishedLines
-from phsafe.model.levels import Level
 
 #: How far past the neighbouring whole numbers rounding may go if the sums require it; tried in this order.
 SLACKS = (0, 1, 10, 1000)
@@ -56,14 +54,12 @@ class Points:
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """Unknowns and their constraints: equal @ x = sums, larger @ x ≥ bounds, x ≥ 0."""
+class _Constraints:
+    """The unknowns and their constraints: equal @ x = 0, larger @ x ≥ 0, x ≥ 0."""
 
     columns: NDArray[np.int64]
     equal: sparse.csr_array
-    sums: Array
     larger: sparse.csr_array
-    bounds: Array
 
 
 def points(measured: Measured, target: Array, lines: PublishedLines, scale: Array) -> Points:
@@ -83,80 +79,35 @@ def points(measured: Measured, target: Array, lines: PublishedLines, scale: Arra
         shown[block.positions()] = True
     if not shown.any():
         return Points(np.zeros(len(shown), np.int64), shown, 0, True)
+    columns = np.flatnonzero(shown)
+    equal = independent(sums, shown)[:, columns].tocsr()
     for larger, all_nested in (([*inner, *nested], True), (inner, False)):
-        nearest = _nearest(_all_levels(shown, sums, larger), target, lines, scale)
-        whole = None if nearest is None else _round_down_levels(measured, blocks, nearest, sums, larger)
+        constraints = _Constraints(columns, equal, matrix(larger, len(shown))[:, columns].tocsr())
+        nearest = _nearest(constraints, target[columns], lines, scale)
+        whole = None if nearest is None else _round(constraints, nearest)
         if nearest is not None and whole is not None:
-            moved = int(np.sum(np.abs(nearest - target)[shown] > 1))
-            return Points(np.rint(whole).astype(np.int64), shown, moved, all_nested)
+            counts = np.zeros(len(shown), np.int64)
+            counts[columns] = np.rint(whole)
+            return Points(counts, shown, int(np.sum(np.abs(nearest - target[columns]) > 1)), all_nested)
     raise PHSafeError("no consistent counts fit these measurements: are they all from one release?")
 
 
-def _all_levels(shown: NDArray[np.bool_], sums: Sequence[Identity], larger: Sequence[Identity]) -> _Stage:
-    columns = np.flatnonzero(shown)
-    equal, above = independent(sums, shown)[:, columns], matrix(larger, len(shown))[:, columns]
-    return _Stage(columns, equal.tocsc(), np.zeros(equal.shape[0]), above.tocsc(), np.zeros(above.shape[0]))
-
-
-def _round_down_levels(
-    measured: Measured, blocks: Sequence[LevelBlock], near: Array, sums: Sequence[Identity], larger: Sequence[Identity]
-) -> Array | None:
-    """Round level by level, the nation first; each level adds up to the rounded one above."""
-    values = np.zeros(len(near))
-    step = np.full(len(near), -1)
-    steps = sorted({_step(block.level) for block in blocks})
-    for block in blocks:
-        step[block.positions()] = steps.index(_step(block.level))
-    for number in range(len(steps)):
-        columns = np.flatnonzero(step == number)
-        whole = _round(_stage(columns, step, values, sums, larger), near[columns])
-        if whole is None:
-            return None
-        values[columns] = whole
-    return values
-
-
-def _step(level: Level) -> tuple[int, bool]:
-    """Sort key of a level: larger regions first, and within a region the total first."""
-    return level.geography.width, len(level.iteration_level.iterations) > 1
-
-
-def _stage(
-    columns: NDArray[np.int64],
-    step: NDArray[np.int64],
-    values: Array,
-    sums: Sequence[Identity],
-    larger: Sequence[Identity],
-) -> _Stage:
-    """The constraints whose last unknown is solved in this step; values solved earlier move to the right-hand side."""
-    number = step[columns[0]]
-
-    def now(rows: Sequence[Identity]) -> list[Identity]:
-        return [row for row in rows if max(step[np.concatenate(row)]) == number]
-
-    inside = step == number
-    equal, above = independent(now(sums), inside), matrix(now(larger), len(values))
-    fixed = np.where(inside, 0.0, values)
-    return _Stage(columns, equal[:, columns].tocsc(), -(equal @ fixed), above[:, columns].tocsc(), -(above @ fixed))
-
-
-def _nearest(stage: _Stage, target: Array, lines: PublishedLines, scale: Array) -> Array | None:
+def _nearest(constraints: _Constraints, target: Array, lines: PublishedLines, scale: Array) -> Array | None:
     """The feasible counts with the least Σ ω ((c·x − c·target)/s)² over published lines; None if there are none.
 
     The solver's unknowns are the moves of cells in standard deviations, which are of order one. Distant bounds are left
     out at first: with counts in the millions on their right-hand sides, the solver would lose the moves to rounding
     error.
     """
-    here = target[stage.columns]
-    c = lines.sums[:, stage.columns].tocsr()
+    c = lines.sums[:, constraints.columns].tocsr()
     single = np.flatnonzero(np.diff(c.indptr) == 1)
-    spread = np.ones(len(here))
+    spread = np.ones(len(target))
     spread[c[single].indices] = scale[single]
     spread_by = sparse.diags_array(spread)
     rows = sparse.diags_array(np.sqrt(lines.weights) / scale) @ c @ spread_by
-    equal, gaps = stage.equal @ spread_by, -(stage.equal @ here)
-    bounds = sparse.vstack([stage.larger @ spread_by, sparse.eye_array(len(here))], format="csr")
-    headroom = np.concatenate([stage.larger @ here, here / spread])
+    equal, gaps = constraints.equal @ spread_by, -(constraints.equal @ target)
+    bounds = sparse.vstack([constraints.larger @ spread_by, sparse.eye_array(len(target))], format="csr")
+    headroom = np.concatenate([constraints.larger @ target, target / spread])
     size = np.sqrt(np.asarray(bounds.multiply(bounds).sum(axis=1)).ravel())
     for reach in (*REACHES, np.inf):
         kept = np.flatnonzero(headroom <= reach * size)
@@ -164,9 +115,7 @@ def _nearest(stage: _Stage, target: Array, lines: PublishedLines, scale: Array) 
         if moves is None:
             return None
         if np.all(bounds @ moves >= -headroom - TOLERANCE * size):
-            nearest = target.copy()
-            nearest[stage.columns] = np.maximum(here + spread * moves, 0.0)
-            return nearest
+            return cast(Array, np.maximum(target + spread * moves, 0.0))
     return None
 
 
@@ -194,7 +143,7 @@ def _solve(
     return None
 
 
-def _round(stage: _Stage, near: Array) -> Array | None:
+def _round(constraints: _Constraints, near: Array) -> Array | None:
     """The whole numbers with the least Σ |x − near| that satisfy the same constraints; None if there are none.
 
     x = floor + up − below + beyond, where `up` is 0 or 1 and costs the change that it makes, and each step past the
@@ -205,9 +154,9 @@ def _round(stage: _Stage, near: Array) -> Array | None:
     floor = np.floor(near)
     up = np.ceil(near) - floor
     ones = np.ones(len(near))
-    rows = sparse.vstack([stage.equal, stage.larger])
-    low = np.concatenate([stage.sums, stage.bounds]) - rows @ floor
-    high = np.concatenate([stage.sums, np.full(len(stage.bounds), np.inf)]) - rows @ floor
+    rows = sparse.vstack([constraints.equal, constraints.larger])
+    low = -(rows @ floor)
+    high = low + np.repeat([0, np.inf], [constraints.equal.shape[0], constraints.larger.shape[0]])
     for slack in SLACKS:
         result = optimize.milp(
             np.concatenate([1 - 2 * (near - floor), ones, ones]),

@@ -22,8 +22,8 @@ from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
 from phsafe.estimation.published_lines import published_lines
-from phsafe.estimation.rounding import Summary, rounded
-from phsafe.estimation.table_lines import counted, ratios
+from phsafe.estimation.rounding import Summary, bracketed, rounded
+from phsafe.estimation.table_lines import Ratio, counted, ratios
 from phsafe.model.levels import Level
 from phsafe.model.spec import Table
 from phsafe.releases.release_folder import Release
@@ -113,13 +113,22 @@ def _lines(release: Measured, model: Independent | Joint, table: Table) -> Itera
     if (tabulation := counted(table)) is not None:
         for block in release.of([tabulation]):
             yield block.level, [line.number for line in table.shell], model.counts(table, block)
-    for ratio in ratios(release.config.catalog, table):
-        bounds = Bounds(ratio.at_least, release.config.tau[ratio.numerator.name])
-        for denominator in release.of([ratio.denominator]):
-            numerator = release.block(ratio.numerator, denominator.level)
-            if numerator is not None:
-                summary = rounded(ratio, bounds, model.averages(ratio, numerator, denominator))
-                yield denominator.level, [number for number, _ in ratio.lines], summary
+    of_table = ratios(release.config.catalog, table)
+    for denominator in release.of([ratio.denominator for ratio in of_table]):
+        numerator = release.block(of_table[0].numerator, denominator.level)
+        if numerator is None:
+            continue
+        summaries = [
+            rounded(ratio, _bounds(release, ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
+        ]
+        if isinstance(model, Joint):
+            summaries = bracketed(of_table, summaries)
+        for ratio, summary in zip(of_table, summaries, strict=True):
+            yield denominator.level, [number for number, _ in ratio.lines], summary
+
+
+def _bounds(release: Measured, ratio: Ratio) -> Bounds:
+    return Bounds(ratio.at_least, release.config.tau[ratio.numerator.name])
 
 
 def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,6 +54,27 @@ def rounded(ratio: Ratio, bounds: Bounds, summary: Summary) -> Summary:
     low = np.maximum(np.floor(lower * steps + EXACT), least * steps)
     high = np.minimum(np.ceil(upper * steps - EXACT), bounds.tau * steps)
     return sums / steps, np.minimum(low, sums) / steps, np.maximum(high, sums) / steps, significant(error)
+
+
+def bracketed(ratios: Sequence[Ratio], summaries: Sequence[Summary]) -> list[Summary]:
+    """Keep an average over all units between the averages over their parts, as it must be.
+
+    Where it is not, the part nearest to it moves: the average over all units is known best.
+    """
+    found = list(summaries)
+    whole_ratio = max(range(len(ratios)), key=lambda i: len(ratios[i].per))
+    parts = [i for i, ratio in enumerate(ratios) if set(ratio.per) < set(ratios[whole_ratio].per)]
+    if not parts:
+        return found
+    total = found[whole_ratio][0][:, 0]
+    points = np.stack([found[i][0][:, 0] for i in parts])
+    groups = np.arange(len(total))
+    for extreme, better in ((points.argmax(axis=0), np.maximum), (points.argmin(axis=0), np.minimum)):
+        points[extreme, groups] = better(points[extreme, groups], total)
+    for i, point in zip(parts, points[:, :, None], strict=True):
+        _, low, high, error = found[i]
+        found[i] = point, np.minimum(low, point), np.maximum(high, point), error
+    return found
 
 
 def _whole_parts(values: Array) -> Array:
