@@ -123,7 +123,7 @@ def test_averages_match_numerical_integration():
             np.array([sigma**2]),
             (1, 1),
         )
-        point, low, high, _ = (a[0, 0] for a in posterior(NORMAL, unknowns, Bounds(1, 10), [(0,)]))
+        point, low, high, _ = (a[0, 0] for a in posterior(NORMAL, unknowns, Bounds(1, 10), [(0,)])[0])
         d = np.geomspace(1, 600, 1000)[:, None]
         r = (1 + 9 * (np.arange(4000) + 0.5) / 4000)[None, :]
         log_density = -0.5 * ((r * d - people) ** 2 + (d - units) ** 2) / sigma**2

@@ -33,6 +33,8 @@ REACH = 10.0
 SLIGHTLY_LONGER = 1.02
 #: Candidates for the lower end of the shortest interval.
 STARTS = 201
+#: Probabilities at which the posterior is tabulated, for draws from it; the median is in the middle.
+LEVELS = np.concatenate([[1e-6], np.linspace(0.005, 0.995, 199), [1 - 1e-6]])
 
 Rows = NDArray[np.int64]
 Factor = Callable[[Array, Array, Rows], Array]
@@ -73,8 +75,14 @@ class Unknowns:
     shortest: bool = False
 
 
-def posterior(density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]) -> Array:
-    """Return the point estimate, a 90 % interval and the standard deviation of Σ parts / units, by group and line.
+def posterior(
+    density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
+) -> tuple[Array, Array]:
+    """Summarise Σ parts / units by group and line.
+
+    Returns:
+        Point estimate, lower and upper bound of the 90 % interval and standard deviation, 4 × groups × lines; and the
+        quantiles at LEVELS, groups × lines × levels.
 
     Args:
         density: The noise distribution.
@@ -82,29 +90,30 @@ def posterior(density: Density, unknowns: Unknowns, bounds: Bounds, lines: Seque
         bounds: The feasible range of the average.
         lines: For each line of the table, the indices of the parts that it sums.
     """
-    result, done = _unbounded(density, unknowns, bounds, lines)
+    result, quantiles, done = _unbounded(density, unknowns, bounds, lines)
     remaining = np.flatnonzero(~done)
     chunk = MAX_CHUNK // DRAWS
     for first in range(0, len(remaining), chunk):
         rows = remaining[first : first + chunk]
-        result[:, rows], effective = _summary(density, unknowns, bounds, lines, rows, DRAWS)
+        result[:, rows], quantiles[rows], effective = _summary(density, unknowns, bounds, lines, rows, DRAWS)
         for row in rows[effective < MIN_EFFECTIVE_DRAWS]:
             one = np.array([row])
-            result[:, one], _ = _summary(density, unknowns, bounds, lines, one, MORE_DRAWS)
-    return result
+            result[:, one], quantiles[one], _ = _summary(density, unknowns, bounds, lines, one, MORE_DRAWS)
+    return result, quantiles
 
 
 def _unbounded(
     density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Closed-form summaries of groups so large that no bound matters, and a mask of those groups.
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Closed-form summaries and quantiles of groups so large that no bound matters, and a mask of those groups.
 
     For them P(N/D ≤ r) = P(N − rD ≤ 0) is a normal probability, so a quantile solves a quadratic equation (Fieller).
     """
     parts, units, variance = unknowns.parts, unknowns.units, unknowns.unit_variance
     result = np.zeros((4, len(units), len(lines)))
+    quantiles = np.zeros((len(units), len(lines), len(LEVELS)))
     if not density.stable:
-        return result, np.zeros(len(units), bool)
+        return result, quantiles, np.zeros(len(units), bool)
     total, reach = parts.sum(axis=1), REACH * np.sqrt(variance)
     spread = unknowns.covariance.sum(axis=(1, 2))
     done = (units - 1 > reach) & (parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))).all(1)
@@ -126,29 +135,35 @@ def _unbounded(
         point = above / d * (1 + (1 - unknowns.power) * cv2 * (1 + 3 * cv2 * (1 + 5 * cv2)))
         spread = np.sqrt(w + np.square(above / d) * v) / d
         result[:, done, i] = point, (middle - root) / lead, (middle + root) / lead, spread
-    return result, done
+        quantiles[done, i] = (above / d)[:, None] + spread[:, None] * density.quantile(LEVELS)
+    return result, quantiles, done
 
 
 def _summary(
     density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]], rows: Rows, draws: int
-) -> tuple[Array, Array]:
-    """Return (point, low, high, deviation) of every line for the given groups, and their effective sample sizes."""
+) -> tuple[Array, Array, Array]:
+    """Return (point, low, high, deviation) and quantiles of every line, and the effective sample size of each group."""
     parts, units, log_weight = _draw(density, unknowns, bounds, rows, draws)
     weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     share = weight * units**unknowns.power if unknowns.power else weight
     share = share / share.sum(axis=1, keepdims=True)
     out = np.empty((4, len(units), len(lines)))
+    quantiles = np.empty((len(units), len(lines), len(LEVELS)))
     for i, line in enumerate(lines):
         ratio = sum(parts[part] for part in line) / units
         out[0, :, i] = (share * ratio).sum(axis=1)
         least = float(bounds.at_least if len(line) == len(parts) else 0)
-        out[1, :, i], out[2, :, i] = (
-            _shortest(ratio, weight, least, bounds.tau) if unknowns.shortest else _tails(ratio, weight)
-        )
+        values, middle = _sorted(ratio, weight)
+        quantiles[:, i] = [np.interp(LEVELS, m, v) for m, v in zip(middle, values, strict=True)]
+        if unknowns.shortest:
+            out[1, :, i], out[2, :, i] = shortest(values, middle, least, bounds.tau)
+        else:
+            tails = [np.interp([TAIL, 1 - TAIL], m, v) for m, v in zip(middle, values, strict=True)]
+            out[1:3, :, i] = np.array(tails).T
         mean = (weight * ratio).sum(axis=1, keepdims=True)
         out[3, :, i] = np.sqrt((weight * np.square(ratio - mean)).sum(axis=1))
-    return out, 1 / np.square(weight).sum(axis=1)
+    return out, quantiles, 1 / np.square(weight).sum(axis=1)
 
 
 def _draw(
@@ -211,19 +226,18 @@ def _sorted(values: Array, weight: Array) -> tuple[Array, Array]:
     return sorted_values, np.cumsum(sorted_weight, axis=1) - 0.5 * sorted_weight
 
 
-def _tails(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the weighted 5 % and 95 % quantiles of every row."""
-    sorted_values, middle = _sorted(values, weight)
-    both = np.array([np.interp([TAIL, 1 - TAIL], m, v) for m, v in zip(middle, sorted_values, strict=True)])
-    return both[:, 0], both[:, 1]
+def shortest(values: Array, middle: Array, least: float, most: float) -> tuple[Array, Array]:
+    """Return the shortest interval with 90 % of the weight of every row, at a bound if that is hardly longer.
 
-
-def _shortest(values: Array, weight: Array, least: float, most: float) -> tuple[Array, Array]:
-    """Return the shortest interval with 90 % of the weight of every row, at a bound if that is hardly longer."""
-    sorted_values, middle = _sorted(values, weight)
+    Args:
+        values: Sorted values.
+        middle: The cumulative weight up to the middle of each.
+        least: The smallest possible value.
+        most: The largest possible value.
+    """
     starts = np.linspace(0, 1 - COVERAGE, STARTS)
     out = np.empty((2, len(values)))
-    for row, (m, v) in enumerate(zip(middle, sorted_values, strict=True)):
+    for row, (m, v) in enumerate(zip(middle, values, strict=True)):
         low, high = np.interp(starts, m, v), np.interp(starts + COVERAGE, m, v)
         low[0], high[-1] = least, most
         length = high - low

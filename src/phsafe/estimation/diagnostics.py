@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from phsafe.estimation.consistent_points import Points
+from phsafe.estimation.densities import Array
 from phsafe.estimation.fit import Fit, noise_test, removed_shares
 from phsafe.estimation.measurement_vector import Measured
 
 #: A p-value this close to 0 or 1 suggests that the noise is not what the release states.
 SUSPICIOUS = 0.001
+#: The number of residuals listed, and the least share of noise removed for a residual to say something.
+LISTED, TESTABLE = 10, 0.001
 
 
 def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: Mapping[str, str]) -> dict[str, Any]:
@@ -26,7 +30,8 @@ def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: M
     """
     removed = removed_shares(fit.projection)
     expected, spread, p_value = noise_test(fit, measured, removed)
-    residuals = (measured.counts - fit.estimates) / np.sqrt(measured.variances)
+    gaps = measured.counts - fit.estimates
+    residuals = gaps / np.sqrt(measured.variances)
     shown = points.shown if points is not None else np.ones(len(measured.counts), bool)
     found: dict[str, Any] = {
         "noise_test": {
@@ -38,11 +43,15 @@ def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: M
             "p_value": round(p_value, 6),
             "verdict": _verdict(fit, expected, p_value),
         },
+        "largest_residuals": _largest(measured, gaps, removed),
         "measurements": {
             f"{name} {key}": {
                 "cells": int(block.positions().size),
                 "variance": round(float(measured.variances[block.start]), 6),
                 "mean_square_residual": round(float(np.mean(np.square(residuals[block.positions()]))), 6),
+                "share_of_noise_test": round(
+                    float(removed[block.positions()].sum() / max(fit.projection.freedom, 1)), 6
+                ),
             }
             for (name, key), block in measured.blocks.items()
         },
@@ -56,6 +65,40 @@ def diagnostics(measured: Measured, fit: Fit, points: Points | None, left_out: M
             "smaller_universes_within_larger": points.nested,
         }
     return found
+
+
+def _largest(measured: Measured, gaps: Array, removed: Array) -> dict[str, Any]:
+    """The noisy counts furthest from the fit, in standard deviations of their residuals.
+
+    The noise test adds up thousands of residuals and doesn't notice one count moved by a few standard deviations; this
+    list does. A count of which least squares removes no noise has no residual to test.
+    """
+    testable = removed > TESTABLE
+    standard = np.zeros(len(gaps))
+    standard[testable] = gaps[testable] / np.sqrt(removed[testable] * measured.variances[testable])
+    number = int(testable.sum())
+    if not number:
+        return {"about": "no noisy count can be compared with others", "expected_largest": 0.0, "counts": []}
+    listed = []
+    for position in np.argsort(-np.abs(standard), kind="stable")[: min(LISTED, number)]:
+        block = next(b for b in measured.blocks.values() if 0 <= position - b.start < b.positions().size)
+        row, column = divmod(int(position - block.start), len(block.tabulation.cells))
+        region, iteration = block.groups[row]
+        listed.append(
+            {
+                "tabulation": block.tabulation.name,
+                "level": block.level.key,
+                "region": region,
+                "iteration": iteration,
+                "cell": list(block.tabulation.cells)[column],
+                "standardised_residual": round(float(standard[position]), 3),
+            }
+        )
+    return {
+        "about": f"residuals in standard deviations, of {number} noisy counts that others can be compared with",
+        "expected_largest": round(float(special.ndtri(1 - 0.25 / number)), 3),
+        "counts": listed,
+    }
 
 
 def _verdict(fit: Fit, expected: float, p_value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -14,13 +14,15 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.estimation.averages import Bounds
+from phsafe.estimation.beyond_threshold import Everybody, everybody
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
-from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method
+from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
 from phsafe.estimation.fit import CellEstimates, fit
 from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
+from phsafe.estimation.public_shares import public_shares
 from phsafe.estimation.published_lines import published_lines
 from phsafe.estimation.rounding import Summary, bracketed, rounded
 from phsafe.estimation.table_lines import Ratio, counted, ratios
@@ -32,7 +34,9 @@ from phsafe.releases.release_folder import Release
 Lines = tuple[Level, list[int], Summary]
 
 
-def estimate(release: Release | str | Path, method: str = "joint", *, force: bool = False) -> Estimates:
+def estimate(
+    release: Release | str | Path, method: str = "joint", *, target: str | None = None, force: bool = False
+) -> Estimates:
     """Estimate finished tables, with 90 % intervals, from a release.
 
     This is postprocessing: it uses only the release, so it costs no privacy. The same release always gives the same
@@ -42,6 +46,8 @@ def estimate(release: Release | str | Path, method: str = "joint", *, force: boo
         release: A release, or the path of its folder.
         method: "joint" uses all measurements together and makes the tables consistent; "independent" is the 2020
             method, which estimates every table and population group from its own measurements only.
+        target: "everybody" includes the people beyond the truncation thresholds, "truncated" leaves them out. The
+            default is everybody, except for the independent method, which can estimate only truncated values.
         force: Accept a folder that fails verification. Ignored if `release` is a `Release`.
 
     Returns:
@@ -68,24 +74,27 @@ def estimate(release: Release | str | Path, method: str = "joint", *, force: boo
     opened = release if isinstance(release, Release) else Release.open(release, force=force)
     names = {m.tabulation.name for m in opened.config.measurements()}
     frames = {name: opened.measurements(name) for name in sorted(names)}
-    estimates = estimate_frames(opened.config, frames, method)
+    estimates = estimate_frames(opened.config, frames, method, target)
     details = {"method": estimates.method, "release_id": opened.release_id, **estimates.diagnostics}
     return replace(estimates, diagnostics=details, release_id=opened.release_id)
 
 
-def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: str = "joint") -> Estimates:
+def estimate_frames(
+    config: Config, frames: Mapping[str, pl.DataFrame], method: str = "joint", target: str | None = None
+) -> Estimates:
     """Estimate finished tables from a config and its noisy measurements, without a release folder.
 
     Args:
         config: The config of the measurements.
         frames: Tabulation name → its noisy measurements.
         method: "joint" or "independent", as for `estimate`.
+        target: "everybody" or "truncated", as for `estimate`.
     """
-    if method not in get_args(Method):
-        raise PHSafeError(f"method: expected one of {', '.join(get_args(Method))}, got {method}")
+    chosen = _chosen(method, target)
     release = measured(config, frames)
     fitted = fit(release)
-    model = joint(release, fitted) if method == "joint" else Independent(release)
+    cells = everybody(release, fitted) if chosen == "everybody" else fitted
+    model = joint(release, cells) if method == "joint" else Independent(release)
     consistent = model.points if isinstance(model, Joint) else None
     tables: dict[str, pl.DataFrame] = {}
     left_out: dict[str, str] = {}
@@ -97,8 +106,42 @@ def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: 
             left_out[table.name] = _reason_left_out(release, table)
     if not tables:
         raise PHSafeError([f"{name}: {reason}" for name, reason in left_out.items()])
-    details = diagnostics(release, fitted, consistent, left_out)
-    return Estimates("joint" if consistent else "independent", config, tables, {"method": method, **details})
+    details = {"method": method, "target": chosen, **diagnostics(release, fitted, consistent, left_out)}
+    if isinstance(cells, Everybody):
+        details["truncation"] = _truncation(cells)
+    return Estimates(
+        "joint" if consistent else "independent",
+        config,
+        tables,
+        details,
+        model=model if isinstance(model, Joint) else None,
+    )
+
+
+def _chosen(method: str, target: str | None) -> str:
+    """Check the method and the target, and return the target."""
+    problems = []
+    if method not in get_args(Method):
+        problems.append(f"method: expected one of {', '.join(get_args(Method))}, got {method}")
+    if target not in (None, *get_args(Target)):
+        problems.append(f"target: expected one of {', '.join(get_args(Target))}, got {target}")
+    elif method == "independent" and target == "everybody":
+        problems.append(
+            "target: expected truncated with the independent method, which uses no other table; got everybody"
+        )
+    if problems:
+        raise PHSafeError(problems)
+    return target or ("truncated" if method == "independent" else "everybody")
+
+
+def _truncation(cells: Everybody) -> dict[str, Any]:
+    """How the people beyond the thresholds were estimated."""
+    return {
+        "measured": list(cells.measured),
+        "public_shares": public_shares().source,
+        "about": cells.about,
+        "without_shares": list(cells.unknown),
+    }
 
 
 def joint(release: Measured, cells: CellEstimates) -> Joint:

@@ -62,7 +62,8 @@ class Independent:
             terms=(*(len(part) for part in ratio.parts), len(ratio.per)),
         )
         bounds = Bounds(ratio.at_least, measured.config.tau[ratio.numerator.name])
-        return tuple(posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines]))
+        summary, _ = posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines])
+        return summary[0], summary[1], summary[2], summary[3]
 
 
 def _sum_tails(density: Density, noisy: Array, scale: Array, members: Array) -> tuple[Array, Array]:

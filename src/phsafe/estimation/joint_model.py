@@ -43,8 +43,10 @@ class Joint:
     lines: PublishedLines
     scale: Array
     points: Points
+    #: Quantiles of averages by numerator, denominator, cells of the denominator and level: groups × lines × levels.
+    quantiles: dict[tuple[str, str, tuple[int, ...], str], Array] = field(default_factory=dict)
     #: Averages of a whole universe, by level and universes: computed once, though several tables show them.
-    _totals: dict[object, Array] = field(default_factory=dict)
+    _totals: dict[object, tuple[Array, Array]] = field(default_factory=dict)
 
     def counts(self, table: Table, block: LevelBlock) -> Summary:
         """The consistent counts, with the shortest 90 % intervals of the fit restricted to non-negative values."""
@@ -65,15 +67,18 @@ class Joint:
         people = {cell for part in ratio.parts for cell in part} == set(above.tabulation.cells)
         everyone = people and set(ratio.per) == set(below.tabulation.cells)
         key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator))
+        place = (ratio.numerator.name, ratio.denominator.name, ratio.per, above.level.key)
         if everyone and len(ratio.lines) == 1 and key in self._totals:
-            known = self._totals[key][:, :, None]
+            known, self.quantiles[place] = self._totals[key][0][:, :, None], self._totals[key][1][:, None]
             return known[0], known[1], known[2], known[3]
         unknowns = self._unknowns(ratio, above, below, self._nested(above, below) if everyone else None)
         bounds = Bounds(ratio.at_least, config.tau[ratio.numerator.name])
-        summary = posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines])
+        summary, quantiles = posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines])
+        self.quantiles[place] = quantiles
         if everyone:
             total = next(i for i, (_, line) in enumerate(ratio.lines) if len(line) == len(ratio.parts))
-            summary[:, :, total] = self._totals.setdefault(key, summary[:, :, total].copy())
+            known, grid = self._totals.setdefault(key, (summary[:, :, total].copy(), quantiles[:, total].copy()))
+            summary[:, :, total], quantiles[:, total] = known, grid
         return summary[0], summary[1], summary[2], summary[3]
 
     def _unknowns(self, ratio: Ratio, above: LevelBlock, below: LevelBlock, factor: Factor | None) -> Unknowns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -42,9 +43,10 @@ def published_lines(measured: Measured) -> PublishedLines:
         table = tables[block.tabulation]
         lines = [basis(measured.config.catalog, table, block.tabulation, line.number) for line in table.shell]
         first = len(rows)
+        within = _regions_within(block, blocks)
         for cells in lines:
             rows += list(block.positions(cells))
-            weights += [np.sqrt(_regions_within(region, block, blocks)) for region, _ in block.groups]
+            weights += [np.sqrt(within[region]) for region, _ in block.groups]
         shape = (len(lines), len(block.groups))
         where[block.tabulation.name, block.level.key] = first + np.arange(np.prod(shape)).reshape(shape)
         for members in _unpublished_sums(block, blocks):
@@ -62,14 +64,15 @@ def sum_rows(rows: Sequence[Positions], columns: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(indices)), indices, ends), shape=(len(rows), columns))
 
 
-def _regions_within(region: str, block: LevelBlock, blocks: Sequence[LevelBlock]) -> int:
-    """How many regions of the finest published level of the same tabulation make up a region."""
+def _regions_within(block: LevelBlock, blocks: Sequence[LevelBlock]) -> dict[str, int]:
+    """How many regions of the finest published level of the same tabulation make up each region of a block."""
     width = block.level.geography.width
-    return max(
-        len({r for r, _ in other.groups if r[:width] == (region if width else "")})
-        for other in blocks
-        if other.tabulation is block.tabulation and (other is block or other.level.geography.width > width)
-    )
+    found = dict.fromkeys((region for region, _ in block.groups), 1)
+    for other in blocks:
+        if other.tabulation is block.tabulation and other.level.geography.width > width:
+            inside = Counter(region[:width] for region in {region for region, _ in other.groups})
+            found = {region: max(n, inside[region if width else ""]) for region, n in found.items()}
+    return found
 
 
 def _unpublished_sums(block: LevelBlock, blocks: Sequence[LevelBlock]) -> Iterator[list[int]]:

@@ -1,0 +1,35 @@
+"""`phsafe interval`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from phsafe.cli import arguments as arg
+
+
+def interval(
+    release: arg.ReleasePath,
+    expression: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPRESSION", help="Such as 'PH3[WY, *, 2] + PH3[CO, *, 2]' or 'PH2[RI, 2] / PH2[RI, 1]'."
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(help="everybody: with the people beyond the thresholds (the default); or truncated."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
+    json: arg.Json = False,
+) -> None:
+    """Estimate a sum, difference or ratio of published cells, with its 90 % interval."""
+    from phsafe.estimation import estimate
+    from phsafe.model import exact_numbers
+
+    found = estimate(release, target=target, force=force).combine(expression)
+    if json:
+        typer.echo(exact_numbers.dumps(found.to_dict()))
+        return
+    typer.echo(found.text)
