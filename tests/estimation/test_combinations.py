@@ -48,9 +48,8 @@ def test_ratios_match_the_delta_method_where_noise_is_small(three_states, noisy,
     config, counts = three_states
     budgets = {name: {k: v * 10_000 for k, v in levels.items()} for name, levels in config.budgets.items()}
     estimates = estimate_frames(make_config(privacy_budget=budgets), noisy(make_config(privacy_budget=budgets), counts))
-    part, total, share = (
-        estimates.combine(e) for e in ("PH2[RI, 2] + 0 * PH2[RI, 5]", "PH2[RI, 1] + 0 * PH2[RI, 5]", "PH2[RI, 2] / PH2[RI, 1]")
-    )  # fmt: skip
+    share = estimates.combine("PH2[RI, 2] / PH2[RI, 1]")
+    part, total = (estimates.combine(f"PH2[RI, {line}] + 0 * PH2[RI, 5]") for line in (2, 1))
     assert share.estimate == pytest.approx(part.estimate / total.estimate)
     rest = estimates.combine(f"PH2[RI, 2] - {share.estimate} * PH2[RI, 1]")
     assert share.std_error == pytest.approx(rest.std_error / total.estimate, rel=0.02)

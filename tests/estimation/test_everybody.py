@@ -14,6 +14,7 @@ from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import identities, matrix
 from phsafe.estimation.measurement_vector import measured
 from phsafe.estimation.public_shares import public_shares
+from phsafe.estimation.published_lines import sum_rows
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
 
@@ -77,8 +78,7 @@ def test_measured_truncation_removes_the_bias(population, noisy):
     truth = truths(release, kept, everyone)
     for block in release.blocks.values():
         if block.tabulation.is_truncated and block.level.key == "usa_*":
-            total = sparse.csr_array((np.ones(block.positions().size), block.positions().ravel(), [0, block.positions().size]),
-                                     shape=(1, len(truth)))  # fmt: skip
+            total = sum_rows([block.positions().ravel()], len(truth))
             error = float((total @ (model.estimates - truth))[0])
             assert abs(error) < 4 * np.sqrt(model.variance(total)[0]), block.tabulation.name
             assert abs(error) < 0.5 * abs(float((total @ (fitted.estimates - truth))[0])), block.tabulation.name
@@ -125,7 +125,7 @@ def test_some_measurements_of_truncation_suffice(population, noisy, drop):
 
 def test_effects_condition_like_dense_algebra(population, noisy):
     """The posterior of the effects is that of dense Gaussian conditioning."""
-    config = measuring_config([n for n in ("PH3_dropped", "PH3_oversized", "PH7_oversized", "PH2_oversized")])
+    config = measuring_config(("PH3_dropped", "PH3_oversized", "PH7_oversized", "PH2_oversized"))
     release = measured(config, noisy(config, population[1], seed=7))
     model = everybody(release, fit(release))
     part = max(model.projection.parts, key=lambda p: len(p.rows))

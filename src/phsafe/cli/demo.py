@@ -32,7 +32,7 @@ def demo(
     console.say(f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.")
     console.out.print(_tables(made, STATES[0], NAMES[STATES[0]]))
     console.say(
-        "Intervals account for noise, not for people whom truncation dropped from very large households.\n"
+        "Intervals account for noise and for people whom truncation dropped from very large households.\n"
         f"Privacy loss: ρ = {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (a record changed)"
     )
     console.say(

@@ -11,7 +11,7 @@ import polars as pl
 from scipy import sparse, special
 
 from phsafe.errors import PHSafeError, Reasons
-from phsafe.estimation.averages import MORE_DRAWS, Bounds, shortest, uniforms
+from phsafe.estimation.averages import MORE_DRAWS, shortest, uniforms
 from phsafe.estimation.densities import NORMAL, Array
 from phsafe.estimation.expressions import CellName, Term, parse
 from phsafe.estimation.joint_model import Joint
@@ -278,7 +278,7 @@ def _value(model: Joint, cell: Named, drawn: Array) -> tuple[Array, Array]:
     if cell.table.average is None:
         return drawn[0], drawn[0] >= 0
     ratio = next(r for r in ratios(model.measured.config.catalog, cell.table) if cell.line in dict(r.lines))
-    bounds = Bounds(ratio.at_least, model.measured.config.tau[ratio.numerator.name])
+    bounds = model.bounds(ratio)
     whole = len(dict(ratio.lines)[cell.line]) == len(ratio.parts)
     least = bounds.at_least if whole else 0
     people, units = drawn

@@ -147,8 +147,9 @@ def _expected(measured: Measured, leaves: Leaves, people: Array, shares: PublicS
     """Dropped people according to public shares: the share of the region, divided in proportion to iterations."""
     name = next(t.name for t in leaves.tabulations if shares.knows(t.name))
     share = shares.share(name, measured.config.tau[name])
-    iteration = np.array([shares.factor(name, "iterations", code) for _, code in leaves.groups])
-    region = np.array([shares.factor(name, "regions", code) for code, _ in leaves.groups])
+    rarity = shares.rarity(name, measured.config.tau[name])
+    iteration = np.array([shares.factor(name, "iterations", code) for _, code in leaves.groups]) ** rarity
+    region = np.array([shares.factor(name, "regions", code) for code, _ in leaves.groups]) ** rarity
     expected = np.asarray(share * region * iteration * people)
     if leaves.covers:
         labels = leaves.labels(leaves.groups, 0)

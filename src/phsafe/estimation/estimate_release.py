@@ -13,7 +13,6 @@ import polars as pl
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.estimation.averages import Bounds
 from phsafe.estimation.beyond_threshold import Everybody, everybody
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
@@ -25,7 +24,7 @@ from phsafe.estimation.measurement_vector import Measured, measured
 from phsafe.estimation.public_shares import public_shares
 from phsafe.estimation.published_lines import published_lines
 from phsafe.estimation.rounding import Summary, bracketed, rounded
-from phsafe.estimation.table_lines import Ratio, counted, ratios
+from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.levels import Level
 from phsafe.model.spec import Table
 from phsafe.releases.release_folder import Release
@@ -148,7 +147,8 @@ def joint(release: Measured, cells: CellEstimates) -> Joint:
     """Build the joint model: consistent points, and a standard deviation for every published line."""
     lines = published_lines(release)
     scale = np.sqrt(cells.variance(lines.sums))
-    return Joint(release, cells, lines, scale, points(release, cells.estimates, lines, scale))
+    consistent = points(release, cells.estimates, lines, scale)
+    return Joint(release, cells, lines, scale, consistent, truncated=not isinstance(cells, Everybody))
 
 
 def _lines(release: Measured, model: Independent | Joint, table: Table) -> Iterator[Lines]:
@@ -162,16 +162,12 @@ def _lines(release: Measured, model: Independent | Joint, table: Table) -> Itera
         if numerator is None:
             continue
         summaries = [
-            rounded(ratio, _bounds(release, ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
+            rounded(ratio, model.bounds(ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
         ]
         if isinstance(model, Joint):
             summaries = bracketed(of_table, summaries)
         for ratio, summary in zip(of_table, summaries, strict=True):
             yield denominator.level, [number for number, _ in ratio.lines], summary
-
-
-def _bounds(release: Measured, ratio: Ratio) -> Bounds:
-    return Bounds(ratio.at_least, release.config.tau[ratio.numerator.name])
 
 
 def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:

@@ -48,6 +48,10 @@ class Independent:
         error = np.sqrt(measured.variances[positions] @ members.T)
         return whole(estimate, lower, upper, error)
 
+    def bounds(self, ratio: Ratio) -> Bounds:
+        """The feasible range of an average."""
+        return Bounds(ratio.at_least, self.measured.config.tau[ratio.numerator.name])
+
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, before rounding."""
         measured = self.measured
@@ -61,7 +65,7 @@ class Independent:
             unit_variance=measured.variances[per].sum(axis=1),
             terms=(*(len(part) for part in ratio.parts), len(ratio.per)),
         )
-        bounds = Bounds(ratio.at_least, measured.config.tau[ratio.numerator.name])
+        bounds = self.bounds(ratio)
         summary, _ = posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines])
         return summary[0], summary[1], summary[2], summary[3]
 

@@ -24,6 +24,9 @@ from phsafe.model.spec import Table
 #: (0) is too high for families and the mean weighted by units (1) is too low for households; 0.5 is a compromise that
 #: beats the 2020 mean for both. For larger groups the choice makes no difference (docs/estimation.md).
 POWER = 0.5
+#: No population group has more people per household on average, everybody counted. The bound matters for groups smaller
+#: than the noise only.
+MOST_PEOPLE = 10
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Joint:
         lines: The published lines of count tables.
         scale: The standard deviation of every published line.
         points: Consistent whole counts.
+        truncated: Whether people beyond the thresholds are left out.
     """
 
     measured: Measured
@@ -43,6 +47,7 @@ class Joint:
     lines: PublishedLines
     scale: Array
     points: Points
+    truncated: bool = False
     #: Quantiles of averages by numerator, denominator, cells of the denominator and level: groups × lines × levels.
     quantiles: dict[tuple[str, str, tuple[int, ...], str], Array] = field(default_factory=dict)
     #: Averages of a whole universe, by level and universes: computed once, though several tables show them.
@@ -61,6 +66,11 @@ class Joint:
         low, high = NORMAL.shortest(-center / scale)
         return center + scale * low, center + scale * high
 
+    def bounds(self, ratio: Ratio) -> Bounds:
+        """The feasible range of an average."""
+        tau = self.measured.config.tau[ratio.numerator.name]
+        return Bounds(ratio.at_least, tau if self.truncated else max(tau, MOST_PEOPLE))
+
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, given the fit and before rounding."""
         config = self.measured.config
@@ -72,7 +82,7 @@ class Joint:
             known, self.quantiles[place] = self._totals[key][0][:, :, None], self._totals[key][1][:, None]
             return known[0], known[1], known[2], known[3]
         unknowns = self._unknowns(ratio, above, below, self._nested(above, below) if everyone else None)
-        bounds = Bounds(ratio.at_least, config.tau[ratio.numerator.name])
+        bounds = self.bounds(ratio)
         summary, quantiles = posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines])
         self.quantiles[place] = quantiles
         if everyone:

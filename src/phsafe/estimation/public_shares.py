@@ -27,7 +27,7 @@ DEVIATIONS = {
     "group": 0.7,
     "excess, nation": 0.1,
     "excess, region": 0.15,
-    "excess, iteration": 0.12,
+    "excess, iteration": 0.05,
     "excess, group": 0.1,
     "excess, cell": 0.15,
     "cell, nation": 0.2,
@@ -68,6 +68,15 @@ class PublicShares:
         mean = dropped[0] / households[0]
         square = float(np.sum((2 * np.arange(39) + 1) * households) / households[0])
         return float(mean), max(square - mean**2, 0.0)
+
+    def rarity(self, tabulation: str, tau: int) -> float:
+        """How rare dropped people are, from 0 to 1 as rare as at the threshold of 2020.
+
+        Shares differ between regions, iterations and cells because large households are rare. The more people a
+        threshold drops, the more alike the shares are.
+        """
+        share, reference = (self.share(tabulation, t) for t in (tau, self.tabulations[tabulation]["tau"]))
+        return float(np.clip(np.log(share) / np.log(reference), 0.0, 1.0))
 
     def factor(self, tabulation: str, kind: str, code: str) -> float:
         """The share of a region (`kind` "regions"), iteration ("iterations") or cell ("cells") relative to all.

@@ -17,6 +17,8 @@ from phsafe.estimation.public_shares import DEVIATIONS, PublicShares
 from phsafe.model.levels import TOTAL
 from phsafe.model.spec import Tabulation
 
+#: Deviations from public shares shrink as thresholds drop more people, down to this factor.
+LEAST_SPREAD = 0.3
 #: What a block measures: expected value, loadings, noisy count and noise variance of each row.
 Rows = tuple[Array, sparse.csr_array, Array, Array]
 
@@ -54,6 +56,9 @@ class UniverseModel:
         known = next(t for t in leaves.tabulations if shares.knows(t.name))
         self.name, self.scale, self.tau = known.name, scale, measured.config.tau[known.name]
         self.mean_excess, variance = shares.excess(known.name, self.tau)
+        self.rarity = shares.rarity(known.name, self.tau)
+        spread = max(self.rarity, LEAST_SPREAD)
+        self.deviations = {name: spread * deviation for name, deviation in DEVIATIONS.items()}
         #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
         self.compound = max(scale, 1) ** 2 * (variance / self.mean_excess + self.mean_excess)
         #: The variance of the excess of one household relative to its square, times dropped people per household.
@@ -63,7 +68,7 @@ class UniverseModel:
             self._common(size, "nation", []),
             self._common(size, "region", [0]),
             self._common(size, "iteration", [1]),
-            effects.own(np.square(DEVIATIONS["group"] * size) + self.compound * size),
+            effects.own(np.square(self.deviations["group"] * size) + self.compound * size),
         )
         #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
         self.excess = total(
@@ -71,7 +76,7 @@ class UniverseModel:
             self._common(size, "excess, region", [0], scale),
             # The release says nothing about iterations beyond the prior, so their effects never shrink.
             self._common(size, "excess, iteration", [1], max(scale, 1)),
-            effects.own(np.square(max(scale, 1) * DEVIATIONS["excess, group"] * size) + self.dispersion * size),
+            effects.own(np.square(max(scale, 1) * self.deviations["excess, group"] * size) + self.dispersion * size),
         )
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
@@ -79,7 +84,7 @@ class UniverseModel:
     def _common(self, size: Array, name: str, which: Sequence[int], scale: float = 1.0) -> sparse.csr_array:
         """One effect for all leaf groups, or for those of the same region (0) or iteration (1)."""
         labels = [(self.name, name, *(group[i] for i in which)) for group in self.leaves.groups]
-        return self.effects.common(size, labels, scale * DEVIATIONS[name])
+        return self.effects.common(size, labels, scale * self.deviations[name])
 
     def cells(self, block: LevelBlock) -> tuple[Array, sparse.csr_array]:
         """Expected dropped people of every cell of a block, and their dependence on the effects."""
@@ -122,7 +127,7 @@ class UniverseModel:
             share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
             load = sparse.diags_array(share) @ (split.member @ self.excess)
             if len(tabulation.cells) > 1:
-                varied = np.square(self.scale * DEVIATIONS["excess, cell"] * part)
+                varied = np.square(self.scale * self.deviations["excess, cell"] * part)
                 load = total(load.tocsr(), self.effects.own(varied + self.dispersion * part))
             self._dispersed[key] = load.tocsr()
         return self._dispersed[key]
@@ -141,13 +146,15 @@ class UniverseModel:
 
             def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
                 labels = [(name, *(key[i] for i in which)) for key in keys]
-                return self.effects.common(expected, labels, scale * DEVIATIONS[name])
+                return self.effects.common(expected, labels, scale * self.deviations[name])
 
             deviations = total(
                 common("cell, nation", (0, 3), self.scale),
                 common("cell, region", (0, 1, 3), self.scale),
                 common("cell, iteration", (0, 2, 3), wide),
-                self.effects.own(np.square(wide * DEVIATIONS["cell, group"] * expected) + self.compound * expected),
+                self.effects.own(
+                    np.square(wide * self.deviations["cell, group"] * expected) + self.compound * expected
+                ),
             )
             # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
             spread = sparse.block_diag([part[:, None] for part in share], format="csr")
@@ -164,6 +171,6 @@ class UniverseModel:
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
-        weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates)
+        weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
         weight += weight.sum(axis=1, keepdims=True) == 0
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
