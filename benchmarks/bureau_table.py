@@ -2,9 +2,9 @@
 
     python benchmarks/bureau_table.py WORK --config us-measured --households 126800000 --draws 3
 
-Uses the exact counts that `estimation_errors.py` keeps in WORK, or makes them. Prints Markdown: the RMSE of raw values and
-of the independent method against truncated values, with coverage of these; and the RMSE and coverage of the joint method
-against the untruncated truth.
+Uses the exact counts that `estimation_errors.py` keeps in WORK, or makes them. Prints Markdown: the RMSE of raw values
+and of the independent method against truncated values, with coverage of these; and the RMSE and coverage of the joint
+method against the untruncated truth.
 """
 
 from __future__ import annotations
