@@ -24,9 +24,9 @@ from phsafe.estimation.public_shares import PublicShares, public_shares
 from phsafe.estimation.universe_model import Rows, UniverseModel
 from phsafe.model.spec import Tabulation
 
-#: Limits of the factor for the deviations of the excess and of the division over cells; it is halved or doubled
-#: while that raises the logarithm of the likelihood by at least this much.
-SMALLEST, LARGEST, EVIDENCE = 0.125, 8.0, 2.0
+#: Limits of the factor for the deviations of the excess and of the division over cells. It is divided or multiplied by
+#: four while that raises the logarithm of the likelihood by at least this much.
+SMALLEST, LARGEST, EVIDENCE = 0.25, 4.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _learned_scale(measured: Measured, fit: Fit, tabulations: Sequence[Tabulatio
         return _log_likelihood(model.effects, [rows for block in blocks for rows in model.measurements(block)])
 
     best, found = likelihood(1.0), 1.0
-    for factor in (0.5, 2.0):
+    for factor in (0.25, 4.0):
         while SMALLEST <= found * factor <= LARGEST and (next_one := likelihood(found * factor)) > best + EVIDENCE:
             best, found = next_one, found * factor
         if found != 1:

@@ -55,6 +55,8 @@ class Component:
     rows: NDArray[np.intp]
     identities: sparse.csr_array
     solve: Solver
+    #: Maps every column b of a matrix to bᵀ M⁻¹ b.
+    squares: Solver
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Projection:
             for first in range(0, len(touched), CHUNK):
                 columns = touched[first : first + CHUNK]
                 side = sides[:, columns].toarray()
-                total[columns] -= np.einsum("ij,ij->j", side, part.solve(side))
+                total[columns] -= part.squares(side)
         return np.asarray(np.maximum(total, 0.0))
 
     def covariance(self, sums: sparse.csr_array) -> Array:
@@ -157,19 +159,27 @@ def projection_of(b: sparse.csr_array, variances: Array) -> Projection:
     parts, part_of = [], np.full(len(variances), -1)
     for label in range(count):
         rows = np.flatnonzero(labels == label)
-        part = Component(rows, b[rows], _solver(m[rows][:, rows]))
+        part = Component(rows, b[rows], *_solvers(m[rows][:, rows]))
         part_of[part.identities.indices] = label
         parts.append(part)
     return Projection(variances, parts, part_of)
 
 
-def _solver(m: sparse.csr_array) -> Solver:
-    """A solver for a symmetric positive definite matrix. Dense is much faster if the matrix fits in memory."""
+def _solvers(m: sparse.csr_array) -> tuple[Solver, Solver]:
+    """Solve M x = b, and compute bᵀ M⁻¹ b, for a symmetric positive definite matrix.
+
+    Dense is much faster if the matrix fits in memory; the quadratic form then needs only one triangular solve.
+    """
     if m.shape[0] > DENSE:
-        sparse_factor = splinalg.splu(m.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
-        return cast(Solver, sparse_factor.solve)
-    factor = linalg.cho_factor(m.toarray())
-    return lambda side: cast(Array, linalg.cho_solve(factor, side))
+        solve = splinalg.splu(m.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
+        return cast(Solver, solve), lambda side: np.einsum("ij,ij->j", side, solve(side))
+    factor = linalg.cholesky(m.toarray(), lower=True, overwrite_a=True, check_finite=False)
+
+    def squares(side: Array) -> Array:
+        half = linalg.solve_triangular(factor, side, lower=True, check_finite=False)
+        return np.asarray(np.einsum("ij,ij->j", half, half))
+
+    return lambda side: cast(Array, linalg.cho_solve((factor, True), side, check_finite=False)), squares
 
 
 def removed_shares(projection: Projection) -> Array:
