@@ -113,7 +113,9 @@ def combine(estimates: Estimates, model: Joint, expression: str) -> Combination:
     reasons = Reasons()
     named = {cell: reasons.check(_named, estimates, cell) for cell in dict.fromkeys(term.cells())}
     reasons.settle()
-    return _combination(model, expression, term, {cell: found for cell, found in named.items() if found is not None})
+    return estimate_expression(
+        model, expression, term, {cell: found for cell, found in named.items() if found is not None}
+    )
 
 
 def _named(estimates: Estimates, cell: CellName) -> Named:
@@ -147,7 +149,7 @@ def _named(estimates: Estimates, cell: CellName) -> Named:
     return Named(spec, level, (region[1], iteration), int(cell.line), published)
 
 
-def _combination(model: Joint, text: str, term: Term, named: dict[CellName, Named]) -> Combination:
+def estimate_expression(model: Joint, text: str, term: Term, named: dict[CellName, Named]) -> Combination:
     """The estimate and the 90 % interval of an expression.
 
     Args:
@@ -170,7 +172,7 @@ def _combination(model: Joint, text: str, term: Term, named: dict[CellName, Name
 
 def _sum(model: Joint, text: str, linear: Linear, named: dict[CellName, Named]) -> Combination:
     """A weighted sum of counts: normal, and restricted like a single count if all weights have the same sign."""
-    rows = _rows(model, [cells for name in linear.weights for cells in _positions(model, named[name])])
+    rows = _rows(model, [cells for name in linear.weights for cells in positions_of(model, named[name])])
     weights = np.array(list(linear.weights.values()))
     row = sparse.csr_array(weights[None, :]) @ rows
     center, scale = float((row @ model.cells.estimates)[0]), float(np.sqrt(model.cells.variance(row.tocsr())[0]))
@@ -188,7 +190,7 @@ def _sum(model: Joint, text: str, linear: Linear, named: dict[CellName, Named]) 
 def _nonlinear(model: Joint, text: str, term: Term, named: dict[CellName, Named]) -> Combination:
     """Any other expression: evaluated for joint draws of the counts behind it, within the bounds of averages."""
     cells = list(named)
-    forms = [_positions(model, named[name]) for name in cells]
+    forms = [positions_of(model, named[name]) for name in cells]
     rows = _rows(model, [part for form in forms for part in form])
     values, columns = rows @ model.cells.estimates, {}
     factor = _factor(model.cells.covariance(rows))
@@ -241,7 +243,7 @@ def _no_sign(text: str) -> PHSafeError:
     return PHSafeError(f"{text:.80}: a denominator can't be distinguished from zero, so the ratio has no interval")
 
 
-def _positions(model: Joint, cell: Named) -> list[Positions]:
+def positions_of(model: Joint, cell: Named) -> list[Positions]:
     """The positions that a cell sums: of its count, or of its numerator and denominator."""
     config = model.measured.config
     if (tabulation := counted(cell.table)) is not None:
