@@ -116,7 +116,9 @@ def errors(config: Config, counts: grid.Counts, releases: int) -> Iterator[pl.Da
     for number in range(releases):
         frames = noisy_frames(config, counts)
         raw = plain(config, frames)
-        shown = {"raw": {}} | {method: estimate_frames(config, frames, method).tables for method in METHODS}
+        shown = {"raw": {}} | {
+            method: estimate_frames(config, frames, method, "truncated").tables for method in METHODS
+        }
         shown["raw"] = {
             name: frame.select(
                 *KEYS, ESTIMATE="VALUE", LOWER_90=pl.col("VALUE") - Z * pl.col("SPREAD"),

@@ -18,7 +18,8 @@ from phsafe.releases.manifest import MANIFEST
 from phsafe.releases.release_folder import Release
 
 TABLES = [f"PH{i}" for i in range(1, 9)]
-COLUMNS = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", "ESTIMATE", "LOWER_90", "UPPER_90"]
+KEYS = ["REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL"]
+COLUMNS = [*KEYS, "ESTIMATE", "LOWER_90", "UPPER_90", "STD_ERROR"]
 
 
 @pytest.fixture(scope="module")

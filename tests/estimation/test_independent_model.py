@@ -48,7 +48,7 @@ def test_averages_match_rejection_sampling(release, name):
         level = next(x for x in config.levels_of(ratio.denominator) if x.key == "state_A-G")
         above, below = release.block(ratio.numerator, level), release.block(ratio.denominator, level)
         per = below.positions(ratio.per)
-        point, low, high = Independent(release).averages(ratio, above, below)
+        point, low, high, _ = Independent(release).averages(ratio, above, below)
         units = release.counts[per].sum(axis=1)
         rows = chosen(units)
         for row in rows if release.density is NORMAL else rows[::4]:
@@ -77,7 +77,7 @@ def test_counts_match_rejection_sampling(release):
     for name in ("PH2", "PH3", "PH7"):
         table = next(t for t in config.catalog.tables if t.name == name)
         block = release.of([counted(table)])[-2]
-        estimate, lower, upper = Independent(release).counts(table, block)
+        estimate, lower, upper, _ = Independent(release).counts(table, block)
         positions = block.positions()
         for row in chosen(release.counts[positions].sum(axis=1))[:4]:
             cells = []
@@ -123,7 +123,7 @@ def test_averages_match_numerical_integration():
             np.array([sigma**2]),
             (1, 1),
         )
-        point, low, high = (a[0, 0] for a in posterior(NORMAL, unknowns, Bounds(1, 10), [(0,)]))
+        point, low, high, _ = (a[0, 0] for a in posterior(NORMAL, unknowns, Bounds(1, 10), [(0,)])[0])
         d = np.geomspace(1, 600, 1000)[:, None]
         r = (1 + 9 * (np.arange(4000) + 0.5) / 4000)[None, :]
         log_density = -0.5 * ((r * d - people) ** 2 + (d - units) ** 2) / sigma**2

@@ -61,7 +61,7 @@ def test_page_contains_every_finished_cell(two_page, two_estimates):
         for line, cell in zip(table["lines"], cells, strict=True)
     }
     expected = {
-        (name, f"{row[0]} {row[1]} {row[2]}", row[3], *row[5:])
+        (name, f"{row[0]} {row[1]} {row[2]}", row[3], *row[5:8])
         for name, frame in two_estimates.tables.items()
         for row in frame.iter_rows()
     }

@@ -96,5 +96,5 @@ def _facts(accuracy: Accuracy) -> Iterable[Html]:
     )
     if accuracy.estimated:
         for (method,), lines in accuracy.base(accuracy.lines).group_by("METHOD", maintain_order=True):
-            share = 100 * lines["COVERAGE_TRUNCATED"].to_numpy().mean()
-            yield _fact(f"{share:.1f} %", f"of 90 % intervals contain the truncated value, {method} method")
+            share = 100 * lines["COVERAGE"].to_numpy().mean()
+            yield _fact(f"{share:.1f} %", f"of 90 % intervals contain the true value, {method} method")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: Ranges of the small plots in tables: coverage, and measured over expected MOE.
 COVERAGE_ENDS = (0.7, 1.0)
 MOE_ENDS = (0.5, 1.5)
+#: The number of groups listed by bias.
+LISTED = 40
 DOTS = {"joint": "d0", "independent": "d2"}
 
 
@@ -104,10 +106,10 @@ def finished(accuracy: Accuracy) -> str:
     labels, errors, coverage = _labels(accuracy), [], []
     for (name, level), rows in by_level.items():
         any_row = next(iter(rows.values()))
-        dots = [(row["COVERAGE_TRUNCATED"], DOTS[method]) for method, row in rows.items()]
+        dots = [(row["COVERAGE"], DOTS[method]) for method, row in rows.items()]
         numbers = (_number(row[column]) for column in ("MAE", "RMSE", "BIAS") for row in rows.values())
         errors.append([name, labels[level], any_row["LINES"], *numbers, _number(any_row["TRUNCATION_BIAS"])])
-        shares = (f"{100 * row['COVERAGE']:.1f}" for row in rows.values())
+        shares = (f"{100 * row['COVERAGE_TRUNCATED']:.1f}" for row in rows.values())
         widths = (_number(row["WIDTH"]) for row in rows.values())
         plot = study_plots.strip(0, 0, dots, 0.9, COVERAGE_ENDS)
         coverage.append([name, labels[level], *map(_share, rows.values()), plot, *shares, *widths])
@@ -117,14 +119,51 @@ def finished(accuracy: Accuracy) -> str:
         return [f"{figure} {method}" for figure in figures for method in methods]
 
     error_heads = ["Table", "Level", "Lines", *heads("MAE", "RMSE", "bias"), "truncation bias"]
-    coverage_heads = ["Table", "Level", *heads("%"), "70 to 100 %", *heads("untruncated, %", "width")]
+    coverage_heads = ["Table", "Level", *heads("%"), "70 to 100 %", *heads("truncated, %", "width")]
     return f"""<section><h2>Finished tables{_of(accuracy)}</h2>
-<p>{accuracy.estimated} of the releases, finished by both methods. An interval is for the truncated value, so coverage
-is of that value (± its standard error between releases); further columns show how often the interval contains the
-untruncated truth. The dashed line is at 90 %; the blue dot is the joint method, the other one the independent
-method. Averages over no households are undefined and left out.</p>
+<p>{accuracy.estimated} of the releases, finished by both methods. Coverage is of the true value, everybody counted
+(± its standard error between releases); further columns show how often the interval contains the truncated value, which
+is all that the independent method estimates. The dashed line is at 90 %; the blue dot is the joint method, the other
+one the independent method. Averages over no households are undefined and left out.</p>
 {table("Errors of estimates", error_heads, errors, text_columns=2)}
-{table("Coverage of 90 % intervals", coverage_heads, coverage, text_columns=2)}{_by_threshold(accuracy)}</section>"""
+{table("Coverage of 90 % intervals", coverage_heads, coverage, text_columns=2)}
+{_by_region(accuracy)}{_by_size(accuracy)}{_by_threshold(accuracy)}</section>"""
+
+
+def _by_region(accuracy: Accuracy) -> Html:
+    """Bias and error of each region and table: errors of opposite sign cancel in tables by level."""
+    rows = [
+        [name, region, method, _number(bias), _number(rmse)]
+        for name, region, method, bias, rmse in _grouped(accuracy, "REGION_ID").iter_rows()
+    ]
+    heads = ["Table", "Region", "Method", "bias", "RMSE"]
+    return table(f"Bias by region: the {len(rows)} largest, relative to the error", heads, rows, text_columns=3)
+
+
+def _by_size(accuracy: Accuracy) -> Html:
+    """Bias and error by the true size of a line."""
+    rows = [
+        [name, size, method, _number(bias), _number(rmse)]
+        for name, size, method, bias, rmse in _grouped(accuracy, "SIZE").sort("TABLE", "SIZE").iter_rows()
+    ]
+    heads = ["Table", "True value", "Method", "bias", "RMSE"]
+    return table("Bias by true size of count lines", heads, rows, text_columns=3)
+
+
+def _grouped(accuracy: Accuracy, by: str) -> pl.DataFrame:
+    """Mean error and RMSE of the lines of count tables, the largest biases first."""
+    counts = [spec.name for spec in accuracy.config.catalog.tables if spec.average is None]
+    truth = pl.col("TRUTH")
+    size = pl.when(truth < 1).then(pl.lit("0")).when(truth < 10).then(pl.lit("1–9")).when(truth < 100).then(
+        pl.lit("10–99")).otherwise(pl.lit("100 and more"))  # fmt: skip
+    found = (
+        accuracy.base(accuracy.lines)
+        .filter(pl.col("TABLE").is_in(counts))
+        .with_columns(SIZE=size, REGION_ID=pl.col("REGION_TYPE") + " " + pl.col("REGION_ID"))
+        .group_by("TABLE", by, "METHOD", maintain_order=True)
+        .agg(BIAS=(pl.col("ESTIMATE") - truth).mean(), RMSE=pl.col("RMSE").pow(2).mean().sqrt())
+    )
+    return found.sort((pl.col("BIAS") / pl.col("RMSE")).abs(), descending=True).head(LISTED)
 
 
 def _by_threshold(accuracy: Accuracy) -> Html | str:
@@ -156,8 +195,9 @@ def reading(accuracy: Accuracy) -> str:
     """How to interpret the figures, and where to find all of them."""
     return """<section><h2>How to read this report</h2>
 <p>An error is (noisy − true) = (noisy − truncated) + (truncated − true): noise plus truncation. Noise is random and
-averages out over releases; truncation is the same in every release of these data, and intervals do not account for
-it. Consider raising a threshold if truncation is the larger part, and lowering it if noise is.</p>
+averages out over releases; truncation is the same in every release of these data. The joint method estimates whom it
+dropped and includes that uncertainty in its intervals; the independent method does not. Consider raising a threshold if
+truncation is the larger part, and lowering it if noise is.</p>
 <p>The files beside this page hold all figures as tidy tables separated by |, for every threshold and budget that was
 tried: tabulations.csv and tables.csv by level, cells.csv and lines.csv for every published number. shares.json is
 for phsafe explore --shares.</p></section>"""
@@ -180,7 +220,7 @@ def _number(value: float) -> str:
 
 def _share(row: dict[str, Any]) -> str:
     error = f" ± {100 * row['COVERAGE_ERROR']:.1f}" if row["COVERAGE_ERROR"] is not None else ""
-    return f"{100 * row['COVERAGE_TRUNCATED']:.1f}{error}"
+    return f"{100 * row['COVERAGE']:.1f}{error}"
 
 
 def _labels(accuracy: Accuracy) -> dict[str, str]:

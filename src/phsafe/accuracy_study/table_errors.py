@@ -1,7 +1,7 @@
 """Errors of finished tables, and the coverage of their 90 % intervals.
 
-An interval is for the truncated value, since no method can know whom a threshold dropped. So coverage is measured
-twice: of the truncated value and of the untruncated truth.
+The joint method estimates everybody, the independent method what the thresholds leave. So coverage is measured twice:
+of the untruncated truth and of the truncated value.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def rows_of(one: Finished) -> Iterator[Row]:
     for level in one.keys["LEVEL"].unique(maintain_order=True):
         chosen = (one.keys["LEVEL"] == level).to_numpy()
         truth, truncated, estimates = one.truth[chosen], one.truncated[chosen], one.estimates[:, chosen]
-        shares = one.covered_truncated[:, chosen].mean(axis=1)
+        shares = one.covered[:, chosen].mean(axis=1)
         yield {
             "TABLE": one.table,
             "LEVEL": level,
@@ -99,8 +99,8 @@ def rows_of(one: Finished) -> Iterator[Row]:
             **moments(estimates - truncated, "NOISE_"),
             **moments(truncated - truth, "TRUNCATION_"),
             "WIDTH": float((one.upper - one.lower)[:, chosen].mean()),
-            "COVERAGE": float(one.covered[:, chosen].mean()),
-            "COVERAGE_TRUNCATED": float(shares.mean()),
+            "COVERAGE": float(shares.mean()),
+            "COVERAGE_TRUNCATED": float(one.covered_truncated[:, chosen].mean()),
             "COVERAGE_ERROR": float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else None,
         }
 

@@ -18,6 +18,7 @@ from phsafe.cli.config import config
 from phsafe.cli.demo import demo
 from phsafe.cli.estimate import estimate
 from phsafe.cli.explore import explore
+from phsafe.cli.interval import interval
 from phsafe.cli.ledger import app as ledger
 from phsafe.cli.pums import pums
 from phsafe.cli.registry import registry
@@ -96,7 +97,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, synth, pums),
     "With confidential data": (validate, tabulate, release),
     "With public or made-up data": (accuracy,),
-    "After a release (public)": (check, estimate, report, registry),
+    "After a release (public)": (check, estimate, interval, report, registry),
     "Choose parameters (no data needed)": (config, budget, solve, explore, workbook, audit),
 }
 for panel, commands in COMMANDS.items():

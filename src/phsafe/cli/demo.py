@@ -36,7 +36,8 @@ def demo(
         },
         f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.",
         _tables(made, STATES[0], NAMES[STATES[0]]),
-        "Intervals account for noise, not for people whom truncation dropped from very large households.\n"
+        "Intervals account for noise and for people whom truncation dropped from very large households: their\n"
+        "number is estimated from shares in public data, because this config doesn't measure it.\n"
         f"Privacy loss: ρ = {text(loss.unbounded)} (a person added or removed), "
         f"{text(loss.bounded)} (a record changed)",
         f"\nNext:\n"
@@ -52,13 +53,16 @@ def demo(
 def _tables(made: Demo, region: str, name: str) -> Table:
     from rich.table import Table
 
+    from phsafe.display.numbers import digits, number, texts
+
     table = Table(title=f"{name}, all households: finished tables and the truth (made-up data)")
     for column in ("", "Truth (never published)", "Estimate", "90 % interval"):
         table.add_column(column, justify="left" if not column else "right")
     for spec in made.config.catalog.tables:
-        digits = ".2f" if spec.average else ",.0f"
         table.add_section()
         table.add_row(f"[bold]{spec.name} {spec.title}[/]")
-        for label, truth, estimate, lower, upper in made.against_truth(spec, region):
-            table.add_row(label, f"{truth:{digits}}", f"{estimate:{digits}}", f"{lower:{digits}} – {upper:{digits}}")
+        for label, truth, *cell in made.against_truth(spec, region):
+            estimate, lower, upper = cell
+            places = digits((estimate, lower, upper)) if spec.average else 0
+            table.add_row(label, number(truth, places), *texts((estimate, lower, upper), spec))
     return table

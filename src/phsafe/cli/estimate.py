@@ -15,6 +15,13 @@ def estimate(
     method: Annotated[
         str, typer.Option(help="joint: fit all tables together; independent: each table alone, as in 2020.")
     ] = "joint",
+    target: Annotated[
+        str | None,
+        typer.Option(help="everybody: with the people beyond the thresholds (the default); or truncated."),
+    ] = None,
+    draws: Annotated[
+        int, typer.Option(metavar="N", help="Write N joint draws of all values to draws.parquet.", show_default=False)
+    ] = 0,
     format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
     force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:
@@ -23,6 +30,7 @@ def estimate(
     from phsafe.errors import Reasons
     from phsafe.estimation import estimate as run
     from phsafe.estimation.estimates_output import check_format
+    from phsafe.estimation.posterior_draws import check_draws
     from phsafe.releases.release_folder import Release
     from phsafe.system.atomic_writes import check_new_folder
 
@@ -30,10 +38,12 @@ def estimate(
     opened = reasons.check(lambda path: Release.open(path, force=force), release)
     reasons.check(check_new_folder, out)
     reasons.check(check_format, format)
+    if draws:
+        reasons.check(check_draws, draws)
     reasons.settle()
     assert opened is not None
-    estimates = run(opened, method)
-    estimates.write(out, format)
+    estimates = run(opened, method, target=target)
+    estimates.write(out, format, draws)
     for name, why in estimates.diagnostics["left_out"].items():
         warn(f"{name} is left out: {why}.")
     result(
@@ -44,4 +54,6 @@ def estimate(
         }
     )  # fmt: skip
     note(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.")
+    if "truncation" in estimates.diagnostics:
+        note(estimates.diagnostics["truncation"]["about"])
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

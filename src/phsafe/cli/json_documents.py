@@ -67,6 +67,13 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "left_out": "tables that can't be computed from this release, with the reason",
         "noise_test": "the test of whether the measurements agree within their noise, as in diagnostics.json",
     },
+    "interval": {
+        "EXPRESSION": "as given",
+        "ESTIMATE": "its estimate",
+        "LOWER_90": "the lower end of its 90 % interval",
+        "UPPER_90": "the upper end",
+        "STD_ERROR": "its standard error",
+    },
     "report": _FILE | {"bytes": "its size"},
     "registry": _FILE | {"todo": "the fields to fill in"},
     "config": {"configs": "the names of the shipped configs; with a name, the document is the config itself"},

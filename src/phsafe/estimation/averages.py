@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from phsafe.estimation.densities import TAIL, Array, Density
+from phsafe.estimation.densities import COVERAGE, TAIL, Array, Density
 
 #: Draws per group (a power of two). A group with too small an effective sample is redone with MORE_DRAWS.
 DRAWS = 1 << 13
@@ -28,6 +28,13 @@ MAX_CHUNK = 1 << 19
 SEED = 2020
 #: A bound more than this many standard deviations away is ignored.
 REACH = 10.0
+#: An interval that starts or ends at a bound is preferred unless it is longer than the shortest by more than this
+#: factor, because the length of the shortest one is computed from a sample.
+SLIGHTLY_LONGER = 1.02
+#: Candidates for the lower end of the shortest interval.
+STARTS = 201
+#: Probabilities at which the posterior is tabulated, for draws from it; the median is in the middle.
+LEVELS = np.concatenate([[1e-6], np.linspace(0.005, 0.995, 199), [1 - 1e-6]])
 
 Rows = NDArray[np.int64]
 Factor = Callable[[Array, Array, Rows], Array]
@@ -55,6 +62,7 @@ class Unknowns:
         log_factor: Further evidence, as a log-likelihood of (ΣN, D, rows).
         power: The exponent p of the point estimate E[N/D · D^p]/E[D^p]: p = 0 is the posterior mean used in 2020,
             p = 1 weights every unit equally.
+        shortest: Whether intervals are the shortest ones; otherwise they have equal tails, as in 2020.
     """
 
     parts: Array
@@ -64,12 +72,17 @@ class Unknowns:
     terms: tuple[int, ...]
     log_factor: Factor | None = None
     power: float = 0.0
+    shortest: bool = False
 
 
 def posterior(
     density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
-) -> tuple[Array, Array, Array]:
-    """Return the point estimate and the 5 % and 95 % quantiles of Σ parts / units for every group and line.
+) -> tuple[Array, Array]:
+    """Summarise Σ parts / units by group and line.
+
+    Returns:
+        Point estimate, lower and upper bound of the 90 % interval and standard deviation, 4 × groups × lines; and the
+        quantiles at LEVELS, groups × lines × levels.
 
     Args:
         density: The noise distribution.
@@ -77,29 +90,30 @@ def posterior(
         bounds: The feasible range of the average.
         lines: For each line of the table, the indices of the parts that it sums.
     """
-    result, done = _unbounded(density, unknowns, bounds, lines)
+    result, quantiles, done = _unbounded(density, unknowns, bounds, lines)
     remaining = np.flatnonzero(~done)
     chunk = MAX_CHUNK // DRAWS
     for first in range(0, len(remaining), chunk):
         rows = remaining[first : first + chunk]
-        result[:, rows], effective = _summary(density, unknowns, bounds, lines, rows, DRAWS)
+        result[:, rows], quantiles[rows], effective = _summary(density, unknowns, bounds, lines, rows, DRAWS)
         for row in rows[effective < MIN_EFFECTIVE_DRAWS]:
             one = np.array([row])
-            result[:, one], _ = _summary(density, unknowns, bounds, lines, one, MORE_DRAWS)
-    return result[0], result[1], result[2]
+            result[:, one], quantiles[one], _ = _summary(density, unknowns, bounds, lines, one, MORE_DRAWS)
+    return result, quantiles
 
 
 def _unbounded(
     density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]]
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Closed-form summaries of groups so large that no bound matters, and a mask of those groups.
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Closed-form summaries and quantiles of groups so large that no bound matters, and a mask of those groups.
 
     For them P(N/D ≤ r) = P(N − rD ≤ 0) is a normal probability, so a quantile solves a quadratic equation (Fieller).
     """
     parts, units, variance = unknowns.parts, unknowns.units, unknowns.unit_variance
-    result = np.zeros((3, len(units), len(lines)))
+    result = np.zeros((4, len(units), len(lines)))
+    quantiles = np.zeros((len(units), len(lines), len(LEVELS)))
     if not density.stable:
-        return result, np.zeros(len(units), bool)
+        return result, quantiles, np.zeros(len(units), bool)
     total, reach = parts.sum(axis=1), REACH * np.sqrt(variance)
     spread = unknowns.covariance.sum(axis=(1, 2))
     done = (units - 1 > reach) & (parts > REACH * np.sqrt(np.diagonal(unknowns.covariance, axis1=1, axis2=2))).all(1)
@@ -119,25 +133,37 @@ def _unbounded(
         middle, lead = above * d, np.square(d) - z2 * v
         root = np.sqrt(np.square(middle) - lead * (np.square(above) - z2 * w))
         point = above / d * (1 + (1 - unknowns.power) * cv2 * (1 + 3 * cv2 * (1 + 5 * cv2)))
-        result[:, done, i] = point, (middle - root) / lead, (middle + root) / lead
-    return result, done
+        spread = np.sqrt(w + np.square(above / d) * v) / d
+        result[:, done, i] = point, (middle - root) / lead, (middle + root) / lead, spread
+        quantiles[done, i] = (above / d)[:, None] + spread[:, None] * density.quantile(LEVELS)
+    return result, quantiles, done
 
 
 def _summary(
     density: Density, unknowns: Unknowns, bounds: Bounds, lines: Sequence[Sequence[int]], rows: Rows, draws: int
-) -> tuple[Array, Array]:
-    """Return (point, low, high) of every line for the given groups, and each group's effective sample size."""
+) -> tuple[Array, Array, Array]:
+    """Return (point, low, high, deviation) and quantiles of every line, and the effective sample size of each group."""
     parts, units, log_weight = _draw(density, unknowns, bounds, rows, draws)
     weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     share = weight * units**unknowns.power if unknowns.power else weight
     share = share / share.sum(axis=1, keepdims=True)
-    out = np.empty((3, len(units), len(lines)))
+    out = np.empty((4, len(units), len(lines)))
+    quantiles = np.empty((len(units), len(lines), len(LEVELS)))
     for i, line in enumerate(lines):
         ratio = sum(parts[part] for part in line) / units
         out[0, :, i] = (share * ratio).sum(axis=1)
-        out[1, :, i], out[2, :, i] = _quantiles(ratio, weight)
-    return out, 1 / np.square(weight).sum(axis=1)
+        least = float(bounds.at_least if len(line) == len(parts) else 0)
+        values, middle = _sorted(ratio, weight)
+        quantiles[:, i] = [np.interp(LEVELS, m, v) for m, v in zip(middle, values, strict=True)]
+        if unknowns.shortest:
+            out[1, :, i], out[2, :, i] = shortest(values, middle, least, bounds.tau)
+        else:
+            tails = [np.interp([TAIL, 1 - TAIL], m, v) for m, v in zip(middle, values, strict=True)]
+            out[1:3, :, i] = np.array(tails).T
+        mean = (weight * ratio).sum(axis=1, keepdims=True)
+        out[3, :, i] = np.sqrt((weight * np.square(ratio - mean)).sum(axis=1))
+    return out, quantiles, 1 / np.square(weight).sum(axis=1)
 
 
 def _draw(
@@ -193,10 +219,31 @@ def uniforms(draws: int, dimensions: int) -> Array:
     return np.clip(points, 1e-12, 1 - 1e-12)
 
 
-def _quantiles(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the weighted 5 % and 95 % quantiles of every row."""
+def _sorted(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Sort every row; return the values and the cumulative weight up to the middle of each."""
     order = np.argsort(values, axis=1)
     sorted_values, sorted_weight = (np.take_along_axis(a, order, axis=1) for a in (values, weight))
-    middle = np.cumsum(sorted_weight, axis=1) - 0.5 * sorted_weight
-    both = np.array([np.interp([TAIL, 1 - TAIL], m, v) for m, v in zip(middle, sorted_values, strict=True)])
-    return both[:, 0], both[:, 1]
+    return sorted_values, np.cumsum(sorted_weight, axis=1) - 0.5 * sorted_weight
+
+
+def shortest(values: Array, middle: Array, least: float, most: float) -> tuple[Array, Array]:
+    """Return the shortest interval with 90 % of the weight of every row, at a bound if that is hardly longer.
+
+    Args:
+        values: Sorted values.
+        middle: The cumulative weight up to the middle of each.
+        least: The smallest possible value.
+        most: The largest possible value.
+    """
+    starts = np.linspace(0, 1 - COVERAGE, STARTS)
+    out = np.empty((2, len(values)))
+    for row, (m, v) in enumerate(zip(middle, values, strict=True)):
+        low, high = np.interp(starts, m, v), np.interp(starts + COVERAGE, m, v)
+        low[0], high[-1] = least, most
+        length = high - low
+        best = int(np.argmin(length))
+        for edge in (0, -1):
+            if length[edge] <= SLIGHTLY_LONGER * length[best]:
+                best = edge
+        out[:, row] = low[best], high[best]
+    return out[0], out[1]

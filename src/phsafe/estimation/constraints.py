@@ -69,12 +69,12 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
     thresholds = [config.tau.get(t.name, 1) for t in (small, large)]
     return (
         thresholds[0] <= thresholds[1]
-        and _implies(small.persons or Where(), large.persons or Where())
-        and _implies(small.units, large.units, ignore="RTYPE")
+        and implies(small.persons or Where(), large.persons or Where())
+        and implies(small.units, large.units, ignore="RTYPE")
     )
 
 
-def _implies(small: Where, large: Where, ignore: str = "") -> bool:
+def implies(small: Where, large: Where, ignore: str = "") -> bool:
     """Whether every row that satisfies `small` also satisfies `large`."""
     return all(
         name == ignore or ((inner := small.codes(name)) is not None and inner <= codes) for name, codes in large.terms

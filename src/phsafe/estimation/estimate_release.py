@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -13,15 +13,17 @@ import polars as pl
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.estimation.averages import Bounds
+from phsafe.estimation.beyond_threshold import Everybody, everybody
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
-from phsafe.estimation.estimates import COLUMNS, Estimates, Method
-from phsafe.estimation.fit import fit
+from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
+from phsafe.estimation.fit import CellEstimates, fit
 from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
-from phsafe.estimation.rounding import Summary, rounded
+from phsafe.estimation.public_shares import public_shares
+from phsafe.estimation.published_lines import published_lines
+from phsafe.estimation.rounding import Summary, bracketed, rounded
 from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.levels import Level
 from phsafe.model.spec import Table
@@ -31,7 +33,9 @@ from phsafe.releases.release_folder import Release
 Lines = tuple[Level, list[int], Summary]
 
 
-def estimate(release: Release | str | Path, method: str = "joint", *, force: bool = False) -> Estimates:
+def estimate(
+    release: Release | str | Path, method: str = "joint", *, target: str | None = None, force: bool = False
+) -> Estimates:
     """Estimate finished tables, with 90 % intervals, from a release.
 
     This is postprocessing: it uses only the release, so it costs no privacy. The same release always gives the same
@@ -41,6 +45,8 @@ def estimate(release: Release | str | Path, method: str = "joint", *, force: boo
         release: A release, or the path of its folder.
         method: "joint" uses all measurements together and makes the tables consistent; "independent" is the 2020
             method, which estimates every table and population group from its own measurements only.
+        target: "everybody" includes the people beyond the truncation thresholds, "truncated" leaves them out. The
+            default is everybody, except for the independent method, which can estimate only truncated values.
         force: Accept a folder that fails verification. Ignored if `release` is a `Release`.
 
     Returns:
@@ -71,25 +77,28 @@ def estimate(release: Release | str | Path, method: str = "joint", *, force: boo
     opened = release if isinstance(release, Release) else Release.open(release, force=force)
     names = {m.tabulation.name for m in opened.config.measurements()}
     frames = {name: opened.measurements(name) for name in sorted(names)}
-    estimates = estimate_frames(opened.config, frames, method)
+    estimates = estimate_frames(opened.config, frames, method, target)
     details = {"method": estimates.method, "release_id": opened.release_id, **estimates.diagnostics}
     return replace(estimates, diagnostics=details, release_id=opened.release_id)
 
 
-def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: str = "joint") -> Estimates:
+def estimate_frames(
+    config: Config, frames: Mapping[str, pl.DataFrame], method: str = "joint", target: str | None = None
+) -> Estimates:
     """Estimate finished tables from a config and its noisy measurements, without a release folder.
 
     Args:
         config: The config of the measurements.
         frames: Tabulation name → its noisy measurements.
         method: "joint" or "independent", as for `estimate`.
+        target: "everybody" or "truncated", as for `estimate`.
     """
-    if method not in get_args(Method):
-        raise PHSafeError(f"method: expected one of {', '.join(get_args(Method))}, got {method}")
+    chosen = _chosen(method, target)
     release = measured(config, frames)
     fitted = fit(release)
-    consistent = points(release, fitted) if method == "joint" else None
-    model = Independent(release) if consistent is None else Joint(release, fitted, consistent)
+    cells = everybody(release, fitted) if chosen == "everybody" else fitted
+    model = joint(release, cells) if method == "joint" else Independent(release)
+    consistent = model.points if isinstance(model, Joint) else None
     tables: dict[str, pl.DataFrame] = {}
     left_out: dict[str, str] = {}
     for table in config.catalog.tables:
@@ -100,8 +109,50 @@ def estimate_frames(config: Config, frames: Mapping[str, pl.DataFrame], method: 
             left_out[table.name] = _reason_left_out(release, table)
     if not tables:
         raise PHSafeError([f"{name}: {reason}" for name, reason in left_out.items()])
-    details = diagnostics(release, fitted, consistent, left_out)
-    return Estimates("joint" if consistent else "independent", config, tables, {"method": method, **details})
+    details = {"method": method, "target": chosen, **diagnostics(release, fitted, consistent, left_out)}
+    if isinstance(cells, Everybody):
+        details["truncation"] = _truncation(cells)
+    return Estimates(
+        "joint" if consistent else "independent",
+        config,
+        tables,
+        details,
+        model=model if isinstance(model, Joint) else None,
+    )
+
+
+def _chosen(method: str, target: str | None) -> str:
+    """Check the method and the target, and return the target."""
+    problems = []
+    if method not in get_args(Method):
+        problems.append(f"method: expected one of {', '.join(get_args(Method))}, got {method}")
+    if target not in (None, *get_args(Target)):
+        problems.append(f"target: expected one of {', '.join(get_args(Target))}, got {target}")
+    elif method == "independent" and target == "everybody":
+        problems.append(
+            "target: expected truncated with the independent method, which uses no other table; got everybody"
+        )
+    if problems:
+        raise PHSafeError(problems)
+    return target or ("truncated" if method == "independent" else "everybody")
+
+
+def _truncation(cells: Everybody) -> dict[str, Any]:
+    """How the people beyond the thresholds were estimated."""
+    return {
+        "measured": list(cells.measured),
+        "public_shares": public_shares().source,
+        "about": cells.about,
+        "without_shares": list(cells.unknown),
+    }
+
+
+def joint(release: Measured, cells: CellEstimates) -> Joint:
+    """Build the joint model: consistent points, and a standard deviation for every published line."""
+    lines = published_lines(release)
+    scale = np.sqrt(cells.variance(lines.sums))
+    consistent = points(release, cells.estimates, lines, scale)
+    return Joint(release, cells, lines, scale, consistent, truncated=not isinstance(cells, Everybody))
 
 
 def _lines(release: Measured, model: Independent | Joint, table: Table) -> Iterator[Lines]:
@@ -109,13 +160,18 @@ def _lines(release: Measured, model: Independent | Joint, table: Table) -> Itera
     if (tabulation := counted(table)) is not None:
         for block in release.of([tabulation]):
             yield block.level, [line.number for line in table.shell], model.counts(table, block)
-    for ratio in ratios(release.config.catalog, table):
-        bounds = Bounds(ratio.at_least, release.config.tau[ratio.numerator.name])
-        for denominator in release.of([ratio.denominator]):
-            numerator = release.block(ratio.numerator, denominator.level)
-            if numerator is not None:
-                summary = rounded(ratio, bounds, model.averages(ratio, numerator, denominator))
-                yield denominator.level, [number for number, _ in ratio.lines], summary
+    of_table = ratios(release.config.catalog, table)
+    for denominator in release.of([ratio.denominator for ratio in of_table]):
+        numerator = release.block(of_table[0].numerator, denominator.level)
+        if numerator is None:
+            continue
+        summaries = [
+            rounded(ratio, model.bounds(ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
+        ]
+        if isinstance(model, Joint):
+            summaries = bracketed(of_table, summaries)
+        for ratio, summary in zip(of_table, summaries, strict=True):
+            yield denominator.level, [number for number, _ in ratio.lines], summary
 
 
 def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:
@@ -124,7 +180,8 @@ def _frame(config: Config, table: Table, lines: Lines) -> pl.DataFrame:
     labels = {line.number: line.label for line in table.shell}
     dtype = pl.Int64 if table.average is None else pl.Float64
     values = {
-        name: pl.Series(np.asarray(array).ravel()).cast(dtype) for name, array in zip(COLUMNS[5:], summary, strict=True)
+        name: pl.Series(np.asarray(array).ravel()).cast(pl.Float64 if name == STD_ERROR else dtype)
+        for name, array in zip(VALUES, summary, strict=True)
     }
     return pl.DataFrame(
         {

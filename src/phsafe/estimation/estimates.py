@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -17,13 +17,21 @@ from phsafe.display.frames import Frames
 from phsafe.display.notebook import estimates_html
 from phsafe.display.numbers import texts
 from phsafe.errors import OutputError, PHSafeError
+from phsafe.model.schema import POSTAL_CODES
 from phsafe.model.spec import Line, Table
 from phsafe.releases.release_folder import Release
 
+if TYPE_CHECKING:
+    from phsafe.estimation.combinations import Combination
+    from phsafe.estimation.joint_model import Joint
+
 #: Other names for the nation.
-NATION_ALIASES = ("usa", "united states")
+NATION_ALIASES = ("us", "usa", "united states")
 Method = Literal["independent", "joint"]
-COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", "ESTIMATE", "LOWER_90", "UPPER_90")
+Target = Literal["everybody", "truncated"]
+STD_ERROR = "STD_ERROR"
+VALUES = ("ESTIMATE", "LOWER_90", "UPPER_90", STD_ERROR)
+COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", *VALUES)
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Estimates(Frames):
     """Finished tables: an estimate and a 90 % interval for every line of every table shell.
 
     `phsafe.estimate` returns one. Every table has the columns REGION_TYPE, REGION_ID, ITERATION_CODE, CELL (the line
-    number), LABEL, ESTIMATE, LOWER_90 and UPPER_90.
+    number), LABEL, ESTIMATE, LOWER_90, UPPER_90 and STD_ERROR.
 
     Attributes:
         method: The estimation method, "joint" or "independent".
@@ -39,6 +47,8 @@ class Estimates(Frames):
         tables: The finished tables as Polars frames, by name.
         diagnostics: How well the measurements agree with each other, and which tables were left out and why.
         release_id: The id of the release that the tables were estimated from; empty if unknown.
+        model: The fit behind the tables, for `combine` and `draws`; None for tables that were read from files and for
+            the independent method.
 
     Example:
         >>> estimates  # doctest: +ELLIPSIS
@@ -52,6 +62,7 @@ class Estimates(Frames):
     tables: Mapping[str, pl.DataFrame] = field(repr=False)
     diagnostics: Mapping[str, Any] = field(repr=False)
     release_id: str = ""
+    model: Joint | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def read(cls, folder: str | Path, release: Release | Config) -> Estimates:
@@ -121,11 +132,64 @@ class Estimates(Frames):
             raise PHSafeError(f"expected one of {', '.join(self.tables)}, got {name!r}")
         frame = self.tables[name]
         if region is not None:
-            region_type, code = self._region(region)
+            region_type, code = self.region_key(region)
             frame = frame.filter(REGION_TYPE=region_type, REGION_ID=code)
         if iteration is not None:
-            frame = frame.filter(ITERATION_CODE=self._iteration(iteration))
+            frame = frame.filter(ITERATION_CODE=self.iteration_code(iteration))
         return frame
+
+    def combine(self, expression: str) -> Combination:
+        """Estimate a sum, difference or ratio of published cells, with the exact covariance of their errors.
+
+        Args:
+            expression: Cells, numbers, ``+ - * /`` and parentheses. A cell is ``TABLE[region, iteration, line]``, such
+                as ``PH3[WY, *, 2]``; without an iteration it is for everyone. Regions are names, FIPS codes or postal
+                codes.
+
+        Returns:
+            The estimate, its 90 % interval and its standard error.
+
+        Raises:
+            PHSafeError: If the expression can't be parsed, a cell doesn't exist, or a denominator can't be
+                distinguished from zero.
+
+        Example:
+            >>> estimates.combine("PH2[RI, 2] / PH2[RI, 1]").expression
+            'PH2[RI, 2] / PH2[RI, 1]'
+        """
+        from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
+
+        return combine(self, self._model("combine"), expression)
+
+    def draws(self, count: int) -> pl.DataFrame:
+        """Draw all published values jointly, from a distribution that reproduces the published intervals.
+
+        The same release always gives the same draws.
+
+        Args:
+            count: The number of draws.
+
+        Returns:
+            One row per draw and line: DRAW, TABLE, REGION_TYPE, REGION_ID, ITERATION_CODE, CELL and VALUE.
+
+        Raises:
+            PHSafeError: If the number is not from 1 to 10,000.
+
+        Example:
+            >>> estimates.draws(2).columns
+            ['DRAW', 'TABLE', 'REGION_TYPE', 'REGION_ID', 'ITERATION_CODE', 'CELL', 'VALUE']
+        """
+        from phsafe.estimation.posterior_draws import check_draws, draws  # noqa: PLC0415
+
+        check_draws(count)
+        return pl.concat(draws(self._model("draw from"), self.tables, count))
+
+    def _model(self, purpose: str) -> Joint:
+        if self.model is None:
+            raise PHSafeError(
+                f"expected tables just estimated by the joint method to {purpose}, got others; call phsafe.estimate"
+            )
+        return self.model
 
     def to_polars(self) -> pl.DataFrame:
         """Return all tables in one frame, with the name of the table in a first column, TABLE.
@@ -137,9 +201,8 @@ class Estimates(Frames):
             >>> estimates.to_polars().columns[:4]
             ['TABLE', 'REGION_TYPE', 'REGION_ID', 'ITERATION_CODE']
         """
-        values = pl.col("ESTIMATE", "LOWER_90", "UPPER_90").cast(pl.Float64)
         return pl.concat(
-            frame.select(pl.lit(name).alias("TABLE"), pl.exclude(COLUMNS[5:]), values)
+            frame.select(pl.lit(name).alias("TABLE"), pl.exclude(VALUES), pl.col(VALUES).cast(pl.Float64))
             for name, frame in self.tables.items()
         )
 
@@ -169,10 +232,10 @@ class Estimates(Frames):
         assert spec is not None
         if frame.is_empty():
             raise PHSafeError(f"{name} is not published for this region and iteration {iteration!r}")
-        who = iteration_names(self.config)[self._iteration(iteration)]
+        who = iteration_names(self.config)[self.iteration_code(iteration)]
         if region is not None:
             title = f"{name} {spec.title}"
-            where = region_names(self.config)[self._region(region)]
+            where = region_names(self.config)[self.region_key(region)]
             rows = [_row(spec, row, shown.label, shown.indent) for shown, row in _by_line(spec, frame)]
             return intervals(title, f"{where}: {who}, with 90 % intervals", rows)
         number = spec.shell[0].number if line is None else line
@@ -189,7 +252,7 @@ class Estimates(Frames):
         title = f"{name} {spec.title}: {chosen.label.rstrip(':')}"
         return intervals(title, f"{who}, with 90 % intervals", rows, from_zero=spec.average is None)
 
-    def write(self, out: str | Path, format: str = "csv") -> Path:
+    def write(self, out: str | Path, format: str = "csv", draws: int = 0) -> Path:
         """Write the tables, a workbook of all tables and the diagnostics to a new folder.
 
         The write is atomic: the folder appears only once it is complete.
@@ -197,6 +260,7 @@ class Estimates(Frames):
         Args:
             out: The folder to create.
             format: The file format of the tables, "csv" or "parquet".
+            draws: The number of joint draws to write to `draws.parquet` (see `draws`). The default is none.
 
         Returns:
             The path of the folder.
@@ -211,21 +275,52 @@ class Estimates(Frames):
         """
         from phsafe.estimation.estimates_output import write  # noqa: PLC0415  (the workbook library is slow to load)
 
-        return write(self, Path(out), format)
+        return write(self, Path(out), format, draws)
 
     def _repr_html_(self) -> str:
         return estimates_html(self)
 
-    def _region(self, region: str) -> tuple[str, str]:
-        """Return the key of a region, given its name or code (or an alias of the nation)."""
+    def region_key(self, region: str) -> tuple[str, str]:
+        """Return (region type, code) of a region.
+
+        Args:
+            region: Its name, its code, its postal code, or an alias of the nation.
+
+        Returns:
+            The region type and the region code.
+
+        Raises:
+            PHSafeError: If there is no such region.
+
+        Example:
+            >>> estimates.region_key("RI")
+            ('STATE', '44')
+        """
         wanted = region.casefold()
         for key, name in region_names(self.config).items():
             if wanted in (name.casefold(), key[1].casefold()) or (key == NATION and wanted in NATION_ALIASES):
                 return key
+            if POSTAL_CODES.get(region.upper()) == key[1]:
+                return key
         known = ", ".join(list(region_names(self.config).values())[:5])
         raise PHSafeError(f"region: expected a name or code, such as {known}, got {region!r}")
 
-    def _iteration(self, iteration: str) -> str:
+    def iteration_code(self, iteration: str) -> str:
+        """Return the code of a race or ethnicity iteration.
+
+        Args:
+            iteration: Its code or label.
+
+        Returns:
+            The code.
+
+        Raises:
+            PHSafeError: If there is no such iteration.
+
+        Example:
+            >>> estimates.iteration_code("Asian alone")
+            'D'
+        """
         for code, label in iteration_names(self.config).items():
             if iteration.casefold() in (code.casefold(), label.casefold()):
                 return code

@@ -24,7 +24,7 @@ def check_format(format: str) -> None:
         raise PHSafeError(f"format: expected one of {', '.join(FORMATS)}, got {format}")
 
 
-def write(estimates: Estimates, out: Path, format: str) -> Path:
+def write(estimates: Estimates, out: Path, format: str, draws: int = 0) -> Path:
     """Write everything to a new folder, which appears only once it is complete."""
     check_format(format)
     with new_folder(out, private=False) as folder:
@@ -33,6 +33,8 @@ def write(estimates: Estimates, out: Path, format: str) -> Path:
                 frame.write_csv(folder / f"{name}.csv", separator=SEPARATOR)
             else:
                 frame.write_parquet(folder / f"{name}.parquet")
+        if draws:
+            estimates.draws(draws).write_parquet(folder / "draws.parquet")
         write_workbook(estimates, folder / "tables.xlsx")
         text = exact_numbers.dumps({"format": str(ESTIMATES), **estimates.diagnostics})
         (folder / "diagnostics.json").write_text(text + "\n", encoding="utf-8")

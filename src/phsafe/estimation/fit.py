@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,27 @@ from phsafe.estimation.identities import identities, independent
 from phsafe.estimation.measurement_vector import Measured
 
 Solver = Callable[[Array], Array]
+#: Returns standard normal draws, (size, number of draws).
+NormalDraws = Callable[[int], Array]
+
+
+class CellEstimates(Protocol):
+    """Jointly normal estimates of every measured cell."""
+
+    @property
+    def estimates(self) -> Array:
+        """The estimate of every cell."""
+
+    def variance(self, sums: sparse.csr_array) -> Array:
+        """Return the variance of linear combinations of the estimates, one per row."""
+
+    def covariance(self, sums: sparse.csr_array) -> Array:
+        """Return the covariance matrix of a few linear combinations of the estimates, one per row."""
+
+    def draws(self, standard: NormalDraws) -> Array:
+        """Return draws of the true counts given the estimates, positions × draws."""
+
+
 #: Right-hand sides per solve, and the largest system that is solved densely; both bound memory.
 CHUNK = 1024
 DENSE = 3000
@@ -34,21 +55,34 @@ class Component:
     rows: NDArray[np.intp]
     identities: sparse.csr_array
     solve: Solver
+    #: Maps every column b of a matrix to bᵀ M⁻¹ b.
+    squares: Solver
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The least-squares estimate of every measured cell."""
+class Projection:
+    """Least squares for given variances and identities, before any noisy count is known."""
 
-    estimates: Array = field(repr=False)
     variances: Array = field(repr=False)
     parts: Sequence[Component] = field(repr=False)
     #: The index of each cell's component in `parts`; −1 if no identity involves the cell.
     part_of: NDArray[np.int64] = field(repr=False)
-    #: Σ (y − m)²/V, chi-square distributed with `freedom` degrees of freedom if the noise is Gaussian.
-    squares: float
-    #: The number of independent identities.
-    freedom: int
+
+    @property
+    def freedom(self) -> int:
+        """The number of independent identities."""
+        return sum(len(part.rows) for part in self.parts)
+
+    def apply(self, noisy: Array) -> Array:
+        """Return the least-squares estimates for noisy counts, given as a vector or as the columns of a matrix.
+
+        Applied to noise alone, it gives the errors of the estimates.
+        """
+        fitted = np.array(noisy, np.float64)
+        column = self.variances if fitted.ndim == 1 else self.variances[:, None]
+        for part in self.parts:
+            fitted -= column * (part.identities.T @ part.solve(part.identities @ noisy))
+        return fitted
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the exact variance of linear combinations of the estimates.
@@ -65,39 +99,96 @@ class Fit:
             for first in range(0, len(touched), CHUNK):
                 columns = touched[first : first + CHUNK]
                 side = sides[:, columns].toarray()
-                total[columns] -= np.einsum("ij,ij->j", side, part.solve(side))
+                total[columns] -= part.squares(side)
         return np.asarray(np.maximum(total, 0.0))
+
+    def covariance(self, sums: sparse.csr_array) -> Array:
+        """Return the exact covariance matrix of a few linear combinations of the estimates."""
+        weighted = sums.multiply(self.variances).tocsr()
+        total = (weighted @ sums.T).toarray()
+        for part in self.parts:
+            side = (part.identities @ weighted.T).toarray()
+            total -= side.T @ part.solve(side)
+        return np.asarray((total + total.T) / 2)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The least-squares estimate of every measured cell."""
+
+    projection: Projection
+    estimates: Array = field(repr=False)
+    #: Σ (y − m)²/V, chi-square distributed with as many degrees of freedom as identities if the noise is Gaussian.
+    squares: float
+
+    def variance(self, sums: sparse.csr_array) -> Array:
+        """Return the exact variance of linear combinations of the estimates, one per row."""
+        return self.projection.variance(sums)
+
+    def covariance(self, sums: sparse.csr_array) -> Array:
+        """Return the exact covariance matrix of a few linear combinations of the estimates, one per row."""
+        return self.projection.covariance(sums)
+
+    def draws(self, standard: NormalDraws) -> Array:
+        """Return draws of the true counts given the fit, positions × draws."""
+        noise = standard(len(self.estimates)) * np.sqrt(self.projection.variances)[:, None]
+        return np.asarray(self.estimates[:, None] + self.projection.apply(noise))
 
 
 def fit(measured: Measured) -> Fit:
     """Fit the measurements of a release by least squares, subject to all identities between them."""
-    y, v = measured.counts, measured.variances
-    b = independent(identities(measured), np.ones(len(y), bool))
-    weighted = b.multiply(v).tocsr()
-    m = (weighted @ b.T).tocsr()
+    return fit_with(project(measured), measured.counts)
+
+
+def fit_with(projection: Projection, noisy: Array) -> Fit:
+    """Fit noisy counts with a projection computed before."""
+    fitted = projection.apply(noisy)
+    return Fit(projection, fitted, float(np.sum(np.square(noisy - fitted) / projection.variances)))
+
+
+def project(measured: Measured) -> Projection:
+    """Prepare the least-squares fit of measurements: identities, and solvers for their independent components."""
+    v = measured.variances
+    return projection_of(independent(identities(measured), np.ones(len(v), bool)), v)
+
+
+def projection_of(b: sparse.csr_array, variances: Array) -> Projection:
+    """Least squares subject to B m = 0, where the rows of B are linearly independent."""
+    m = (b.multiply(variances).tocsr() @ b.T).tocsr()
     count, labels = csgraph.connected_components(m, directed=False)
-    gaps, multipliers = b @ y, np.zeros(b.shape[0])
-    parts, part_of = [], np.full(len(y), -1)
+    parts, part_of = [], np.full(len(variances), -1)
     for label in range(count):
         rows = np.flatnonzero(labels == label)
-        part = Component(rows, b[rows], _solver(m[rows][:, rows]))
+        part = Component(rows, b[rows], *_solvers(m[rows][:, rows]))
         part_of[part.identities.indices] = label
-        multipliers[rows] = part.solve(gaps[rows])
         parts.append(part)
-    fitted = y - weighted.T @ multipliers
-    return Fit(fitted, v, parts, part_of, float(gaps @ multipliers), b.shape[0])
+    return Projection(variances, parts, part_of)
 
 
-def _solver(m: sparse.csr_array) -> Solver:
-    """A solver for a symmetric positive definite matrix. Dense is much faster if the matrix fits in memory."""
+def _solvers(m: sparse.csr_array) -> tuple[Solver, Solver]:
+    """Solve M x = b, and compute bᵀ M⁻¹ b, for a symmetric positive definite matrix.
+
+    Dense is much faster if the matrix fits in memory; the quadratic form then needs only one triangular solve.
+    """
     if m.shape[0] > DENSE:
-        sparse_factor = splinalg.splu(m.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
-        return cast(Solver, sparse_factor.solve)
-    factor = linalg.cho_factor(m.toarray())
-    return lambda side: cast(Array, linalg.cho_solve(factor, side))
+        solve = splinalg.splu(m.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
+        return cast(Solver, solve), lambda side: np.einsum("ij,ij->j", side, solve(side))
+    factor = linalg.cholesky(m.toarray(), lower=True, overwrite_a=True, check_finite=False)
+
+    def squares(side: Array) -> Array:
+        half = linalg.solve_triangular(factor, side, lower=True, check_finite=False)
+        return np.asarray(np.einsum("ij,ij->j", half, half))
+
+    return lambda side: cast(Array, linalg.cho_solve((factor, True), side, check_finite=False)), squares
 
 
-def noise_test(fit: Fit, measured: Measured) -> tuple[float, float, float]:
+def removed_shares(projection: Projection) -> Array:
+    """The share of each measurement's variance that least squares removes; they add up to the degrees of freedom."""
+    kept = projection.variance(sparse.eye_array(len(projection.variances), format="csr"))
+    return np.asarray(1 - kept / projection.variances)
+
+
+def noise_test(fit: Fit, measured: Measured, removed: Array) -> tuple[float, float, float]:
     """Test whether the residuals match the noise that the release states.
 
     The sum of squares of noise with excess kurtosis κ has variance 2·df + κ Σ h², where h is the share of a
@@ -107,11 +198,9 @@ def noise_test(fit: Fit, measured: Measured) -> tuple[float, float, float]:
     Returns:
         The expected sum of squares, its standard deviation, and the p-value of the observed one.
     """
-    df = fit.freedom
+    df = fit.projection.freedom
     if df == 0:
         return 0.0, 0.0, 1.0
-    kept = fit.variance(sparse.eye_array(len(fit.estimates), format="csr")) if measured.density.excess_kurtosis else 0
-    removed = 1 - kept / fit.variances
     variance = 2 * df + measured.density.excess_kurtosis * float(np.sum(np.square(removed)))
     scale = variance / (2 * df)
     return float(df), float(np.sqrt(variance)), float(stats.chi2.sf(fit.squares / scale, df / scale))

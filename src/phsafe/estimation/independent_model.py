@@ -45,7 +45,12 @@ class Independent:
         lower, upper = np.empty_like(estimate), np.empty_like(estimate)
         lower[:, ~sums], upper[:, ~sums] = low @ members[~sums].T, high @ members[~sums].T
         lower[:, sums], upper[:, sums] = _sum_tails(measured.density, noisy, scale, members[sums])
-        return whole(estimate, lower, upper)
+        error = np.sqrt(measured.variances[positions] @ members.T)
+        return whole(estimate, lower, upper, error)
+
+    def bounds(self, ratio: Ratio) -> Bounds:
+        """The feasible range of an average."""
+        return Bounds(ratio.at_least, self.measured.config.tau[ratio.numerator.name])
 
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, before rounding."""
@@ -60,8 +65,9 @@ class Independent:
             unit_variance=measured.variances[per].sum(axis=1),
             terms=(*(len(part) for part in ratio.parts), len(ratio.per)),
         )
-        bounds = Bounds(ratio.at_least, measured.config.tau[ratio.numerator.name])
-        return posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines])
+        bounds = self.bounds(ratio)
+        summary, _ = posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines])
+        return summary[0], summary[1], summary[2], summary[3]
 
 
 def _sum_tails(density: Density, noisy: Array, scale: Array, members: Array) -> tuple[Array, Array]:

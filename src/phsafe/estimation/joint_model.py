@@ -6,43 +6,70 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
 from phsafe.estimation.averages import Bounds, Factor, Rows, Unknowns, posterior
 from phsafe.estimation.consistent_points import Points
 from phsafe.estimation.constraints import nesting
 from phsafe.estimation.densities import NORMAL, Array
-from phsafe.estimation.fit import Fit
+from phsafe.estimation.fit import CellEstimates
 from phsafe.estimation.identities import universe
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
+from phsafe.estimation.published_lines import PublishedLines, sum_rows
 from phsafe.estimation.rounding import Summary, whole
-from phsafe.estimation.table_lines import Ratio, basis
+from phsafe.estimation.table_lines import Ratio
 from phsafe.model.spec import Table
 
 #: The exponent of the point estimate of averages (`Unknowns.power`). For groups smaller than the noise, the mean of N/D
-#: (0) is too high for families and the mean weighted by units (1) is too low for households; 0.5 beats the 2020 mean
-#: for both. For larger groups the choice makes no difference (docs/estimation.md).
+#: (0) is too high for families and the mean weighted by units (1) is too low for households; 0.5 is a compromise that
+#: beats the 2020 mean for both. For larger groups the choice makes no difference (docs/estimation.md).
 POWER = 0.5
+#: No population group has more people per household on average, everybody counted. The bound matters for groups smaller
+#: than the noise only.
+MOST_PEOPLE = 10
 
 
 @dataclass
 class Joint:
-    """Summaries from the least-squares fit. Its errors, weighted sums of many noise terms, are treated as normal."""
+    """Summaries from the least-squares fit. Its errors, weighted sums of many noise terms, are treated as normal.
+
+    Attributes:
+        measured: The measurements of the release.
+        cells: The estimate of every cell, with its covariance.
+        lines: The published lines of count tables.
+        scale: The standard deviation of every published line.
+        points: Consistent whole counts.
+        truncated: Whether people beyond the thresholds are left out.
+    """
 
     measured: Measured
-    fit: Fit
+    cells: CellEstimates
+    lines: PublishedLines
+    scale: Array
     points: Points
+    truncated: bool = False
+    #: Quantiles of averages by numerator, denominator, cells of the denominator and level: groups × lines × levels.
+    quantiles: dict[tuple[str, str, tuple[int, ...], str], Array] = field(default_factory=dict)
     #: Averages of a whole universe, by level and universes: computed once, though several tables show them.
-    _totals: dict[object, Array] = field(default_factory=dict)
+    _totals: dict[object, tuple[Array, Array]] = field(default_factory=dict)
 
     def counts(self, table: Table, block: LevelBlock) -> Summary:
         """The consistent counts, with the shortest 90 % intervals of the fit restricted to non-negative values."""
-        catalog = self.measured.config.catalog
-        positions = [block.positions(basis(catalog, table, block.tabulation, line.number)) for line in table.shell]
-        center, scale = self._normal(positions)
+        rows = self.lines.where[block.tabulation.name, block.level.key].T
+        lower, upper = self.intervals(rows.ravel())
+        estimate = (self.lines.sums @ self.points.counts)[rows]
+        return whole(estimate.astype(float), lower.reshape(rows.shape), upper.reshape(rows.shape), self.scale[rows])
+
+    def intervals(self, rows: Rows) -> tuple[Array, Array]:
+        """The 90 % intervals of published lines, before rounding."""
+        center, scale = (self.lines.sums @ self.cells.estimates)[rows], self.scale[rows]
         low, high = NORMAL.shortest(-center / scale)
-        estimate = np.stack([self.points.counts[cells].sum(axis=1) for cells in positions], axis=1)
-        return whole(estimate.astype(float), center + scale * low, center + scale * high)
+        return center + scale * low, center + scale * high
+
+    def bounds(self, ratio: Ratio) -> Bounds:
+        """The feasible range of an average."""
+        tau = self.measured.config.tau[ratio.numerator.name]
+        return Bounds(ratio.at_least, tau if self.truncated else max(tau, MOST_PEOPLE))
 
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, given the fit and before rounding."""
@@ -50,9 +77,21 @@ class Joint:
         people = {cell for part in ratio.parts for cell in part} == set(above.tabulation.cells)
         everyone = people and set(ratio.per) == set(below.tabulation.cells)
         key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator))
+        place = (ratio.numerator.name, ratio.denominator.name, ratio.per, above.level.key)
         if everyone and len(ratio.lines) == 1 and key in self._totals:
-            known = self._totals[key]
-            return known[0, :, None], known[1, :, None], known[2, :, None]
+            known, self.quantiles[place] = self._totals[key][0][:, :, None], self._totals[key][1][:, None]
+            return known[0], known[1], known[2], known[3]
+        unknowns = self._unknowns(ratio, above, below, self._nested(above, below) if everyone else None)
+        bounds = self.bounds(ratio)
+        summary, quantiles = posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines])
+        self.quantiles[place] = quantiles
+        if everyone:
+            total = next(i for i, (_, line) in enumerate(ratio.lines) if len(line) == len(ratio.parts))
+            known, grid = self._totals.setdefault(key, (summary[:, :, total].copy(), quantiles[:, total].copy()))
+            summary[:, :, total], quantiles[:, total] = known, grid
+        return summary[0], summary[1], summary[2], summary[3]
+
+    def _unknowns(self, ratio: Ratio, above: LevelBlock, below: LevelBlock, factor: Factor | None) -> Unknowns:
         parts = [above.positions(part) for part in ratio.parts]
         count = len(parts)
         pairs = [(i, j) for i in range(count) for j in range(i)]
@@ -63,21 +102,16 @@ class Joint:
         for (i, j), of_sum in zip(pairs, variance[:, count + 1 :].T, strict=True):
             shared = (of_sum - variance[:, i] - variance[:, j]) / 2
             covariance[:, i, j] = covariance[:, j, i] = shared
-        unknowns = Unknowns(
+        return Unknowns(
             parts=center[:, :count],
             covariance=covariance,
             units=center[:, count],
             unit_variance=variance[:, count],
             terms=(1,) * (count + 1),
             power=POWER,
-            log_factor=self._nested(above, below) if everyone else None,
+            log_factor=factor,
+            shortest=True,
         )
-        bounds = Bounds(ratio.at_least, config.tau[ratio.numerator.name])
-        summary = np.array(posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines]))
-        if everyone:
-            total = next(i for i, (_, line) in enumerate(ratio.lines) if len(line) == count)
-            summary[:, :, total] = self._totals.setdefault(key, summary[:, :, total].copy())
-        return summary[0], summary[1], summary[2]
 
     def _normal(self, positions: Sequence[Positions]) -> tuple[Array, Array]:
         """Means and standard deviations of sums of cells, groups × sums.
@@ -85,12 +119,9 @@ class Joint:
         Args:
             positions: For each sum, the positions of its cells, groups × cells.
         """
-        groups = len(positions[0])
-        ends = np.cumsum([0, *(cells.shape[1] for cells in positions for _ in range(groups))])
-        columns = np.concatenate([cells.ravel() for cells in positions])
-        sums = sparse.csr_array((np.ones(len(columns)), columns, ends), shape=(len(ends) - 1, len(self.fit.estimates)))
-        shape = (len(positions), groups)
-        means, spreads = sums @ self.fit.estimates, np.sqrt(self.fit.variance(sums))
+        sums = sum_rows([row for cells in positions for row in cells], len(self.cells.estimates))
+        shape = (len(positions), len(positions[0]))
+        means, spreads = sums @ self.cells.estimates, np.sqrt(self.cells.variance(sums))
         return means.reshape(shape).T, spreads.reshape(shape).T
 
     def _nested(self, above: LevelBlock, below: LevelBlock) -> Factor:

@@ -12,7 +12,7 @@ import polars as pl
 from phsafe.configs.config import Config
 from phsafe.configs.line_sums import table_levels
 from phsafe.errors import OutputError, PHSafeError, Reasons
-from phsafe.estimation.estimates import COLUMNS, Estimates, Method
+from phsafe.estimation.estimates import COLUMNS, STD_ERROR, VALUES, Estimates, Method
 from phsafe.model.spec import Table
 from phsafe.releases.file_layout import SEPARATOR
 from phsafe.system.format_versions import ESTIMATES
@@ -72,7 +72,8 @@ def _table(folder: Path, config: Config, table: Table) -> pl.DataFrame:
     value = pl.Int64 if table.average is None else pl.Float64
     texts = dict.fromkeys(("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "LABEL"), pl.String)
     types: dict[str, type[pl.DataType]] = {
-        name: texts.get(name, pl.Int64 if name == "CELL" else value) for name in COLUMNS
+        name: texts.get(name, pl.Int64 if name == "CELL" else pl.Float64 if name == STD_ERROR else value)
+        for name in COLUMNS
     }
     try:
         if path.suffix == ".csv":
@@ -99,7 +100,7 @@ def _problems(frame: pl.DataFrame, config: Config, table: Table) -> Iterator[str
     if len(rows) != len(expected) or set(rows) != expected:
         yield "its rows don't match the config of the release; is it from another release?"
         return
-    values = pl.col("LOWER_90", "ESTIMATE", "UPPER_90")
+    values = pl.col(VALUES)
     if frame.select(pl.any_horizontal(values.is_null() | ~values.is_finite()).any()).item():
         yield "expected a number in every cell, but some have none"
         return

@@ -25,7 +25,7 @@ KEYS = ("Region", "Iteration")
 VALUES = {"ESTIMATE": "Estimate", "LOWER_90": "Lower 90 %", "UPPER_90": "Upper 90 %"}
 NOTE = (
     "Estimates ({method} method) with 90 % credible intervals. The intervals account for the noise that protects "
-    "privacy, not for the truncation of large households or for errors in the census itself."
+    "privacy{truncation}, not for {without}errors in the census itself.{about}"
 )
 #: Keep the library from turning strings into formulas, links or numbers.
 PLAIN = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -47,7 +47,7 @@ def write_workbook(estimates: Estimates, path: Path) -> None:
         for table in estimates.config.catalog.tables:
             if table.name in estimates.tables:
                 sheet = book.add_worksheet(table.name)
-                _write_head(sheet, table, head, NOTE.format(method=estimates.method))
+                _write_head(sheet, table, head, _note(estimates))
                 frame = estimates.tables[table.name].with_columns(
                     Region=pl.struct("REGION_TYPE", "REGION_ID").map_elements(
                         lambda key: regions[key["REGION_TYPE"], key["REGION_ID"]], return_dtype=pl.String
@@ -55,6 +55,17 @@ def write_workbook(estimates: Estimates, path: Path) -> None:
                     Iteration=pl.col("ITERATION_CODE").replace_strict(iterations),
                 )
                 _write_body(sheet, table, frame, number[table.average is not None])
+
+
+def _note(estimates: Estimates) -> str:
+    """What the intervals account for."""
+    about = estimates.diagnostics.get("truncation", {}).get("about", "")
+    return NOTE.format(
+        method=estimates.method,
+        truncation=" and for the truncation of large households" if about else "",
+        without="" if about else "the truncation of large households or for ",
+        about=f" {about}" if about else "",
+    )
 
 
 def _write_head(sheet: Any, table: Table, bold: Any, note: str) -> None:  # noqa: ANN401

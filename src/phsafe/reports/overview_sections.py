@@ -182,9 +182,23 @@ def quality(subject: Subject) -> Html:
         else None,
         el(
             "p",
-            "Intervals account for the noise. They account neither for people in very large households who are beyond "
-            "the truncation threshold nor for errors in the data collection itself.",
+            _what_intervals_cover(subject),
         ),
+    )
+
+
+def _what_intervals_cover(subject: Subject) -> str:
+    """What the intervals account for, and how the people beyond the thresholds were estimated."""
+    truncation = subject.estimates.diagnostics.get("truncation")
+    about = truncation.get("about") if isinstance(truncation, dict) else None
+    if isinstance(about, str):
+        return (
+            f"Intervals account for the noise and for people beyond the truncation threshold, not for errors in the "
+            f"data collection itself. {printable(about)}"
+        )
+    return (
+        "Intervals account for the noise. They account neither for people in very large households who are beyond "
+        "the truncation threshold nor for errors in the data collection itself."
     )
 
 

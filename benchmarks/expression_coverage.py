@@ -1,0 +1,92 @@
+"""Coverage of the 90 % intervals of 20 sums, differences and ratios of cells, over many releases of five states.
+
+    python benchmarks/expression_coverage.py WORK [--draws 500] [--everybody]
+
+Exact counts are computed once and kept in WORK. Prints the coverage of each expression, in percent: of truncated
+values, or with --everybody of the untruncated truth (slower).
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import estimation_errors
+import numpy as np
+
+from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
+from phsafe.estimation.beyond_threshold import everybody
+from phsafe.estimation.combinations import Named, estimate_expression, positions_of
+from phsafe.estimation.estimates import Estimates
+from phsafe.estimation.expressions import CellName, parse
+from phsafe.estimation.fit import fit_with, project
+from phsafe.estimation.joint_model import Joint
+from phsafe.estimation.published_lines import published_lines
+from phsafe.synthetic import synth
+
+STATES, HOUSEHOLDS = ("06", "15", "44", "48", "56"), 200_000
+EXPRESSIONS = """
+PH3[CA, 1] + PH3[TX, 1]; PH3[WY, 2] + PH3[HI, 2]; PH7[CA, A, 1] - PH7[TX, A, 1]; PH7[CA, H, 1] - PH7[CA, I, 1];
+PH2[CA, 2] - PH2[TX, 2]; PH2[CA, 2] / PH2[CA, 1]; PH2[TX, 11] / PH2[TX, 1]; PH7[CA, 4] / PH7[CA, 1];
+PH7[TX, B, 4] / PH7[TX, B, 1]; PH4[CA, 1] / PH7[CA, 1]; PH3[CA, A, 1] / PH3[CA, 1]; PH6[CA, 2] - PH6[CA, 17];
+PH6[US, 2] / PH6[US, 1]; PH7[WY, 1] - PH7[RI, 1]; PH1[CA, 1] - PH1[TX, 1]; PH1[CA, A, 1] - PH1[CA, B, 1];
+PH8[CA, 2] / PH8[CA, 3]; PH5[CA, 1] - PH1[CA, 1]; PH3[CA, 1] - PH6[CA, 1];
+PH4[CA, B, 1] + PH4[TX, B, 1] + PH4[CA, D, 1]
+"""
+
+
+def main() -> None:
+    """Simulate releases and print the coverage of every expression."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--everybody", action="store_true")
+    arguments = parser.parse_args()
+    config = Config.load(parameters_2020("us-measured") | {"state_filter": list(STATES)})
+    arguments.work.mkdir(exist_ok=True)
+    data = arguments.work / "five"
+    if not data.exists():
+        synth(data, HOUSEHOLDS, STATES, seed=3)
+    counts = estimation_errors.exact(config, data, arguments.work / "five.pickle")
+    release = estimation_errors.skeleton(config)
+    kept = np.concatenate([counts[True][key] for key in release.blocks]).astype(float)
+    beyond = [not arguments.everybody or b.tabulation.beyond is not None for b in release.blocks.values()]
+    goal = np.concatenate([counts[cut][key] for key, cut in zip(release.blocks, beyond, strict=True)]).astype(float)
+    projection, lines = project(release), published_lines(release)
+    names = Estimates("joint", config, {}, {})
+    terms = {text: parse(text) for text in map(str.strip, EXPRESSIONS.split(";"))}
+    hits, rng = dict.fromkeys(terms, 0), np.random.default_rng(5)
+
+    def named(model: Joint, cell: CellName, values: np.ndarray) -> Named:
+        table = next(t for t in config.catalog.tables if t.name == cell.table)
+        kind, region = names.region_key(cell.region)
+        level = next(
+            level
+            for level in config.catalog.levels
+            if level.geography.region_type == kind
+            and cell.iteration in [i.code for i in level.iteration_level.iterations]
+        )
+        found = Named(table, level, (region, cell.iteration), int(cell.line), (0.0, 0.0, 0.0, 0.0))
+        sums = [float(values[places].sum()) for places in positions_of(model, found)]
+        value = sums[0] if len(sums) == 1 else sums[0] / sums[1]
+        return replace(found, published=(value, 0.0, 0.0, 0.0))
+
+    for _ in range(arguments.draws):
+        y = kept + estimation_errors.noise(release, rng)
+        drawn, fit = replace(release, counts=y), fit_with(projection, y)
+        cells = everybody(drawn, fit) if arguments.everybody else fit
+        model = Joint(drawn, cells, lines, np.empty(0), None, truncated=not arguments.everybody)
+        for text, term in terms.items():
+            shown = {cell: named(model, cell, cells.estimates) for cell in term.cells()}
+            found = estimate_expression(model, text, term, shown)
+            true = {cell: np.float64(named(model, cell, goal).published[0]) for cell in term.cells()}
+            truth = term.evaluate(true.__getitem__, np.float64)
+            hits[text] += bool(found.lower <= truth <= found.upper)
+    for text, hit in hits.items():
+        print(f"{100 * hit / arguments.draws:5.1f}  {text}")
+
+
+if __name__ == "__main__":
+    main()

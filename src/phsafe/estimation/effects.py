@@ -1,0 +1,159 @@
+"""Independent normal effects, and the groups of a universe that they act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from phsafe.estimation.densities import Array
+from phsafe.estimation.fit import Fit
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.public_shares import PublicShares
+from phsafe.model.levels import TOTAL, IterationLevel
+from phsafe.model.spec import Tabulation
+
+Labels = NDArray[np.int64]
+#: (region, iteration code).
+Group = tuple[str, str]
+
+
+@dataclass
+class Effects:
+    """Independent effects with mean 0. A matrix of loadings has one column for each effect known when it was made."""
+
+    _variances: list[Array] = field(default_factory=list)
+    _shared: dict[object, int] = field(default_factory=dict)
+    count: int = 0
+
+    @property
+    def variances(self) -> Array:
+        """The variance of every effect."""
+        return np.concatenate([np.empty(0), *self._variances])
+
+    def common(self, size: Array, labels: Sequence[object], deviation: float) -> sparse.csr_array:
+        """One effect for all rows with the same label, in proportion to their size. Labels may recur later."""
+        new = [label for label in dict.fromkeys(labels) if label not in self._shared]
+        self._shared |= {label: self.count + i for i, label in enumerate(new)}
+        self._variances.append(np.full(len(new), deviation**2))
+        self.count += len(new)
+        columns = [self._shared[label] for label in labels]
+        return sparse.csr_array((size, (np.arange(len(size)), columns)), shape=(len(size), self.count))
+
+    def own(self, variances: Array) -> sparse.csr_array:
+        """One effect for every row."""
+        rows, first = np.arange(len(variances)), self.count
+        self._variances.append(variances)
+        self.count += len(variances)
+        return sparse.csr_array((np.ones(len(rows)), (rows, first + rows)), shape=(len(rows), self.count))
+
+
+def total(*loads: sparse.csr_array) -> sparse.csr_array:
+    """Add matrices of loadings that were made at different times."""
+    width = max(load.shape[1] for load in loads)
+    return sum((widened(load, width) for load in loads[1:]), widened(loads[0], width)).tocsr()
+
+
+def widened(load: sparse.csr_array, width: int) -> sparse.csr_array:
+    """Loadings with columns for effects that were added later."""
+    return sparse.csr_array((load.data, load.indices, load.indptr), shape=(load.shape[0], width))
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The smallest groups of a universe among iterations that cover everybody, or of one other iteration level.
+
+    Attributes:
+        tabulations: The truncated tabulations of the universe.
+        blocks: Their measurements at the levels of these iterations.
+        width: The number of digits of the smallest regions.
+        groups: The smallest groups.
+        expected: How many dropped people public shares predict for each.
+        covers: Whether the iterations cover everybody.
+    """
+
+    tabulations: Sequence[Tabulation]
+    blocks: Sequence[LevelBlock]
+    width: int
+    groups: Sequence[Group]
+    expected: Array
+    covers: bool
+
+    @property
+    def regions(self) -> list[str]:
+        """The smallest regions."""
+        return list(dict.fromkeys(region for region, _ in self.groups))
+
+    def labels(self, groups: Sequence[Group], which: int) -> Labels:
+        """Number the regions (0) or the iterations (1) of groups."""
+        return np.unique([group[which] for group in groups], return_inverse=True)[1].astype(np.int64)
+
+    def includes(self, level: IterationLevel) -> bool:
+        """Whether an iteration level is one of this kind."""
+        codes = {code for _, code in self.groups}
+        return level.covers if self.covers else not level.covers and codes == {i.code for i in level.iterations}
+
+    def membership(self, small: Sequence[Group], large: Sequence[Group], width: int) -> sparse.csr_array:
+        """Which small groups make up which large ones, whose regions have `width` digits: large × small."""
+        rows, columns = [], []
+        place = {(region if width else "", code): i for i, (region, code) in enumerate(large)}
+        for j, (region, code) in enumerate(small):
+            for key in dict.fromkeys(((region[:width], code), (region[:width], TOTAL.code))):
+                if key in place and (self.covers or key[1] == code):
+                    rows.append(place[key])
+                    columns.append(j)
+                    break
+        return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(large), len(small)))
+
+
+def leaf_levels(
+    measured: Measured, fit: Fit, tabulations: Sequence[Tabulation], shares: PublicShares
+) -> Iterator[Leaves]:
+    """Yield the smallest groups of a universe: those of iterations that cover everybody, then of each other level."""
+    blocks = [block for block in measured.blocks.values() if block.tabulation in tabulations]
+    others = {b.level.iteration_level.key for b in blocks if not b.level.iteration_level.covers}
+    for key in (None, *sorted(others)):
+        own = [b for b in blocks if key == (None if b.level.iteration_level.covers else b.level.iteration_level.key)]
+        if not own:
+            continue
+        geography = max((b.level.geography for b in own), key=lambda g: g.width)
+        finest = max((b.level.iteration_level for b in own), key=lambda level: len(level.iterations))
+        regions = [region for region, _ in geography.within(measured.config.states)]
+        groups = [(region, i.code) for region in regions for i in finest.iterations]
+        leaves = Leaves(tabulations, own, geography.width, groups, np.zeros(len(groups)), key is None)
+        people = _people(fit, leaves)
+        yield Leaves(
+            tabulations, own, geography.width, groups, _expected(measured, leaves, people, shares), key is None
+        )
+
+
+def _people(fit: Fit, leaves: Leaves) -> Array:
+    """The people of every leaf group, from the measurement of these groups or else in proportion to its margins."""
+    size = np.ones(len(leaves.groups))
+    for block in sorted(leaves.blocks, key=lambda b: -len(b.groups)):
+        member = leaves.membership(leaves.groups, block.groups, block.level.geography.width)
+        total = np.maximum(fit.estimates[block.positions()].sum(axis=1), 0)
+        within = member @ size
+        size = size * (member.T @ np.divide(total, within, out=np.zeros_like(total), where=within > 0))
+        if len(block.groups) == len(leaves.groups):
+            break
+    return np.asarray(size)
+
+
+def _expected(measured: Measured, leaves: Leaves, people: Array, shares: PublicShares) -> Array:
+    """Dropped people according to public shares: the share of the region, divided in proportion to iterations."""
+    name = next(t.name for t in leaves.tabulations if shares.knows(t.name))
+    share = shares.share(name, measured.config.tau[name])
+    rarity = shares.rarity(name, measured.config.tau[name])
+    iteration = np.array([shares.factor(name, "iterations", code) for _, code in leaves.groups]) ** rarity
+    region = np.array([shares.factor(name, "regions", code) for code, _ in leaves.groups]) ** rarity
+    expected = np.asarray(share * region * iteration * people)
+    if leaves.covers:
+        labels = leaves.labels(leaves.groups, 0)
+        total = np.bincount(labels, share * region * people)
+        found = np.bincount(labels, expected)
+        expected *= np.divide(total, found, out=np.zeros_like(total), where=found > 0)[labels]
+    return expected

@@ -1,0 +1,107 @@
+"""What truncation drops according to public data: shares that ship with the program, with their uncertainty.
+
+They are the only information about dropped people in a release that measures none, as in 2020, and a starting point
+for small groups otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+#: The file of shares. `benchmarks/estimation.py --shares` makes it.
+FILE = "public_shares.json"
+#: Relative standard deviations around the public shares: of dropped people in the nation as a whole, in a region, an
+#: iteration and one group; of dropped people per oversized household; and of how they divide over cells. Real states of
+#: the American Community Survey differ from shares learned elsewhere by about this much (docs/estimation.md).
+DEVIATIONS = {
+    "nation": 0.3,
+    "region": 0.8,
+    "iteration": 0.5,
+    "group": 0.7,
+    "excess, nation": 0.1,
+    "excess, region": 0.15,
+    "excess, iteration": 0.05,
+    "excess, group": 0.1,
+    "excess, cell": 0.15,
+    "cell, nation": 0.2,
+    "cell, region": 0.3,
+    "cell, iteration": 0.2,
+    "cell, group": 0.4,
+}
+
+
+@dataclass(frozen=True)
+class PublicShares:
+    """Shares of dropped people in public data.
+
+    Attributes:
+        source: Which data, in one sentence.
+        tabulations: Tabulation → its shares.
+    """
+
+    source: str
+    tabulations: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    def knows(self, tabulation: str) -> bool:
+        """Whether there are shares for a tabulation of persons."""
+        return "shares" in self.tabulations.get(tabulation, {})
+
+    def share(self, tabulation: str, tau: int) -> float:
+        """Dropped people per person kept."""
+        return _curve(self.tabulations[tabulation]["shares"], tau)
+
+    def excess(self, tabulation: str, tau: int) -> tuple[float, float]:
+        """Mean and variance of the number of people beyond the threshold in an oversized household.
+
+        A household of n > τ people drops n − τ. With T(τ) people dropped in all, T(τ) − T(τ + 1) households are
+        oversized, and Σ (n − τ)² = Σ_j (2j + 1)(T(τ + j) − T(τ + j + 1)).
+        """
+        dropped = np.array([self._dropped(tabulation, tau + j) for j in range(40)])
+        households = -np.diff(dropped)
+        mean = dropped[0] / households[0]
+        square = float(np.sum((2 * np.arange(39) + 1) * households) / households[0])
+        return float(mean), max(square - mean**2, 0.0)
+
+    def rarity(self, tabulation: str, tau: int) -> float:
+        """How rare dropped people are, from 0 to 1 as rare as at the threshold of 2020.
+
+        Shares differ between regions, iterations and cells because large households are rare. The more people a
+        threshold drops, the more alike the shares are.
+        """
+        share, reference = (self.share(tabulation, t) for t in (tau, self.tabulations[tabulation]["tau"]))
+        return float(np.clip(np.log(share) / np.log(reference), 0.0, 1.0))
+
+    def factor(self, tabulation: str, kind: str, code: str) -> float:
+        """The share of a region (`kind` "regions"), iteration ("iterations") or cell ("cells") relative to all.
+
+        For an oversized tabulation and "per_household", dropped people of the linked cells per oversized household of
+        a cell, relative to the mean excess.
+        """
+        return float(self.tabulations.get(tabulation, {}).get(kind, {}).get(code, 1.0))
+
+    def _dropped(self, tabulation: str, tau: int) -> float:
+        per_kept = self.share(tabulation, tau)
+        return per_kept / (1 + per_kept)
+
+
+def _curve(values: Mapping[str, float], tau: int) -> float:
+    """The value at a threshold; beyond the last one, it goes on falling (or rising) by the last ratio."""
+    if str(tau) in values:
+        return float(values[str(tau)])
+    last = max(map(int, values))
+    ratio = values[str(last)] / values[str(last - 1)] if values[str(last - 1)] else 0.0
+    return float(values[str(last)] * ratio ** (tau - last))
+
+
+@lru_cache(maxsize=1)
+def public_shares() -> PublicShares:
+    """The shares that ship with the program."""
+    document = json.loads((files("phsafe.estimation") / FILE).read_text(encoding="utf-8"))
+    return PublicShares(document["source"], document["tabulations"])

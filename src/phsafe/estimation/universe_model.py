@@ -1,0 +1,176 @@
+"""The dropped people of one universe: expected numbers, and how they depend on uncertain effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from phsafe.estimation.constraints import implies
+from phsafe.estimation.densities import Array
+from phsafe.estimation.effects import Effects, Group, Leaves, total
+from phsafe.estimation.fit import Fit
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.public_shares import DEVIATIONS, PublicShares
+from phsafe.model.levels import TOTAL
+from phsafe.model.spec import Tabulation
+
+#: Deviations from public shares shrink as thresholds drop more people, down to this factor.
+LEAST_SPREAD = 0.3
+#: What a block measures: expected value, loadings, noisy count and noise variance of each row.
+Rows = tuple[Array, sparse.csr_array, Array, Array]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The dropped people of one tabulation: by its smallest groups (rows, then cells)."""
+
+    groups: Sequence[Group]
+    #: Which leaf groups make up these groups.
+    member: sparse.csr_array
+    expected: Array
+    load: sparse.csr_array
+
+    def rows(self, member: sparse.csr_array, cells: Sequence[int]) -> sparse.csr_array:
+        """Select the sum of some cells in larger groups."""
+        chosen = np.zeros((1, len(self.expected) // len(self.groups)))
+        chosen[0, cells] = 1
+        return sparse.kron(member, chosen, format="csr")
+
+
+class UniverseModel:
+    """The dropped people of one universe by leaf group, and how cells and measurements depend on them."""
+
+    def __init__(
+        self,
+        measured: Measured,
+        fit: Fit,
+        shares: PublicShares,
+        leaves: Leaves,
+        effects: Effects,
+        scale: float,
+    ) -> None:
+        self.measured, self.fit, self.shares, self.leaves, self.effects = measured, fit, shares, leaves, effects
+        known = next(t for t in leaves.tabulations if shares.knows(t.name))
+        self.name, self.scale, self.tau = known.name, scale, measured.config.tau[known.name]
+        self.mean_excess, variance = shares.excess(known.name, self.tau)
+        self.rarity = shares.rarity(known.name, self.tau)
+        spread = max(self.rarity, LEAST_SPREAD)
+        self.deviations = {name: spread * deviation for name, deviation in DEVIATIONS.items()}
+        #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
+        self.compound = max(scale, 1) ** 2 * (variance / self.mean_excess + self.mean_excess)
+        #: The variance of the excess of one household relative to its square, times dropped people per household.
+        self.dispersion = max(scale, 1) ** 2 * variance / self.mean_excess
+        size = leaves.expected
+        self.load = total(
+            self._common(size, "nation", []),
+            self._common(size, "region", [0]),
+            self._common(size, "iteration", [1]),
+            effects.own(np.square(self.deviations["group"] * size) + self.compound * size),
+        )
+        #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
+        self.excess = total(
+            self._common(size, "excess, nation", [], scale),
+            self._common(size, "excess, region", [0], scale),
+            # The release says nothing about iterations beyond the prior, so their effects never shrink.
+            self._common(size, "excess, iteration", [1], max(scale, 1)),
+            effects.own(np.square(max(scale, 1) * self.deviations["excess, group"] * size) + self.dispersion * size),
+        )
+        self._splits: dict[str, Split] = {}
+        self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
+
+    def _common(self, size: Array, name: str, which: Sequence[int], scale: float = 1.0) -> sparse.csr_array:
+        """One effect for all leaf groups, or for those of the same region (0) or iteration (1)."""
+        labels = [(self.name, name, *(group[i] for i in which)) for group in self.leaves.groups]
+        return self.effects.common(size, labels, scale * self.deviations[name])
+
+    def cells(self, block: LevelBlock) -> tuple[Array, sparse.csr_array]:
+        """Expected dropped people of every cell of a block, and their dependence on the effects."""
+        split = self._split(block.tabulation)
+        member = self.leaves.membership(split.groups, block.groups, block.level.geography.width)
+        rows = sparse.kron(member, sparse.eye_array(len(block.tabulation.cells)), format="csr")
+        return np.asarray(rows @ split.expected), rows @ split.load
+
+    def measurements(self, block: LevelBlock) -> Iterator[Rows]:
+        """Yield what a block of dropped persons or oversized households measures, cell by cell."""
+        source, level = block.tabulation.beyond, block.level
+        assert source is not None
+        groups = block.groups
+        noisy, variance = (a[block.positions()] for a in (self.measured.counts, self.measured.variances))
+        if block.tabulation.iterate_by not in (None, source.iterate_by) and not level.iteration_level.is_total:
+            if not level.iteration_level.covers:
+                return
+            # Iterated by other people: only the sum over iterations says something about this tabulation.
+            groups = tuple((region, TOTAL.code) for region in dict.fromkeys(region for region, _ in groups))
+            noisy, variance = (a.reshape(len(groups), -1, a.shape[1]).sum(axis=1) for a in (noisy, variance))
+        split = self._split(source)
+        member = self.leaves.membership(split.groups, groups, level.geography.width)
+        for column, (number, condition) in enumerate(block.tabulation.cells.items()):
+            linked = [i for i, cell in enumerate(source.cells.values()) if implies(cell, condition)]
+            if linked:
+                rows = split.rows(member, linked)
+                mean, load = rows @ split.expected, rows @ split.load
+                if block.tabulation.kind == "oversized":
+                    rate = self.shares.factor(block.tabulation.name, "per_household", str(number)) * self.mean_excess
+                    excess = member @ self._excess(block.tabulation, split, linked, number)
+                    mean, load = mean / rate, total(load, -excess) / rate
+                yield mean, load.tocsr(), noisy[:, column], variance[:, column]
+
+    def _excess(self, tabulation: Tabulation, split: Split, linked: Sequence[int], number: int) -> sparse.csr_array:
+        """The effects on the excess in some cells of the smallest groups; cells also vary on their own."""
+        key = (tabulation.name, number)
+        if key not in self._dispersed:
+            by_cell = split.expected.reshape(len(split.groups), -1)
+            part, whole = by_cell[:, linked].sum(axis=1), by_cell.sum(axis=1)
+            share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+            load = sparse.diags_array(share) @ (split.member @ self.excess)
+            if len(tabulation.cells) > 1:
+                varied = np.square(self.scale * self.deviations["excess, cell"] * part)
+                load = total(load.tocsr(), self.effects.own(varied + self.dispersion * part))
+            self._dispersed[key] = load.tocsr()
+        return self._dispersed[key]
+
+    def _split(self, tabulation: Tabulation) -> Split:
+        """Divide the dropped people of groups over the cells of a tabulation."""
+        if tabulation.name not in self._splits:
+            own = [b for b in self.leaves.blocks if b.tabulation is tabulation]
+            finest = max(own, key=lambda b: len(b.level.iteration_level.iterations)).level.iteration_level
+            groups = [(region, i.code) for region in self.leaves.regions for i in finest.iterations]
+            member = self.leaves.membership(self.leaves.groups, groups, self.leaves.width)
+            share = self._cell_shares(tabulation, own, groups)
+            expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
+            wide = max(self.scale, 1) if len(finest.iterations) > 1 else 0
+            keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
+
+            def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
+                labels = [(name, *(key[i] for i in which)) for key in keys]
+                return self.effects.common(expected, labels, scale * self.deviations[name])
+
+            deviations = total(
+                common("cell, nation", (0, 3), self.scale),
+                common("cell, region", (0, 1, 3), self.scale),
+                common("cell, iteration", (0, 2, 3), wide),
+                self.effects.own(
+                    np.square(wide * self.deviations["cell, group"] * expected) + self.compound * expected
+                ),
+            )
+            # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
+            spread = sparse.block_diag([part[:, None] for part in share], format="csr")
+            adding = sparse.kron(sparse.eye_array(len(groups)), np.ones((1, share.shape[1])), format="csr")
+            load = total((spread @ (member @ self.load)).tocsr(), deviations, (-spread @ (adding @ deviations)).tocsr())
+            self._splits[tabulation.name] = Split(groups, member, expected, load.tocsr())
+        return self._splits[tabulation.name]
+
+    def _cell_shares(self, tabulation: Tabulation, blocks: Sequence[LevelBlock], groups: Sequence[Group]) -> Array:
+        """How dropped people divide over cells: people of the cell times its public share."""
+        exact = [b for b in blocks if list(b.groups) == list(groups)]
+        block = exact[0] if exact else max(blocks, key=lambda b: len(b.groups))
+        people = np.maximum(self.fit.estimates[block.positions()], 0)
+        if not exact:
+            people = np.tile(people.sum(axis=0), (len(groups), 1))
+        rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
+        weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
+        weight += weight.sum(axis=1, keepdims=True) == 0
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))

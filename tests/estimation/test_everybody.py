@@ -1,0 +1,158 @@
+"""Estimates of everybody: dropped persons, oversized households and public shares."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
+from phsafe.errors import PHSafeError
+from phsafe.estimation import estimate_frames
+from phsafe.estimation.beyond_threshold import everybody
+from phsafe.estimation.fit import fit
+from phsafe.estimation.identities import identities, matrix
+from phsafe.estimation.measurement_vector import measured
+from phsafe.estimation.public_shares import public_shares
+from phsafe.estimation.published_lines import sum_rows
+from phsafe.pipeline.scan import Settings, count
+from phsafe.synthetic import synth
+
+STATES = ("06", "15", "56")
+
+
+def measuring_config(drop=()):
+    document = dict(parameters_2020("us-measured"))
+    document["state_filter"] = list(STATES)
+    for name, levels in document["privacy_budget"].items():
+        for level in levels:
+            if name in drop or (name, level) in drop:
+                levels[level] = 0
+    return Config.load(document)
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory):
+    """The config, and counts with and without truncation."""
+    config = measuring_config()
+    folder = synth(tmp_path_factory.mktemp("records") / "data", 300_000, STATES, seed=4)
+    kept = count(config, folder, Settings(skip_validation=True))
+    everyone = count(config, folder, Settings(skip_validation=True, truncate=False))
+    return config, kept, everyone
+
+
+def truths(release, kept, everyone):
+    return np.concatenate(
+        [(kept if block.tabulation.beyond else everyone)[key] for key, block in release.blocks.items()]
+    ).astype(float)
+
+
+def covered(estimates, config, everyone):
+    """The share of lines of count tables whose interval holds the untruncated truth, by table."""
+    from phsafe.accuracy_study.truth import LINE_KEYS, lines
+
+    found = {}
+    for name, truth in lines(config, everyone).items():
+        if name in estimates.tables and estimates.tables[name]["ESTIMATE"].dtype == pl.Int64:
+            both = estimates.tables[name].join(truth, on=LINE_KEYS)
+            found[name] = both.select(pl.col("VALUE").is_between("LOWER_90", "UPPER_90").mean()).item()
+    return found
+
+
+def test_identities_hold_with_everybody(population, noisy):
+    config, kept, everyone = population
+    release = measured(config, noisy(config, kept, seed=1))
+    estimates = everybody(release, fit(release)).estimates
+    shown = [block for block in release.blocks.values() if block.tabulation.is_truncated]
+    rows = matrix(identities(release, shown), len(estimates))
+    assert rows.shape[0] > 100
+    assert np.abs(rows @ estimates).max() < 1e-6
+    assert np.abs(rows @ truths(release, kept, everyone)).max() == 0
+
+
+def test_measured_truncation_removes_the_bias(population, noisy):
+    config, kept, everyone = population
+    release = measured(config, noisy(config, kept, seed=2))
+    fitted = fit(release)
+    model = everybody(release, fitted)
+    truth = truths(release, kept, everyone)
+    for block in release.blocks.values():
+        if block.tabulation.is_truncated and block.level.key == "usa_*":
+            total = sum_rows([block.positions().ravel()], len(truth))
+            error = float((total @ (model.estimates - truth))[0])
+            assert abs(error) < 4 * np.sqrt(model.variance(total)[0]), block.tabulation.name
+            assert abs(error) < 0.5 * abs(float((total @ (fitted.estimates - truth))[0])), block.tabulation.name
+
+
+def test_intervals_hold_the_untruncated_truth(population, noisy):
+    config, kept, everyone = population
+    found = [covered(estimate_frames(config, noisy(config, kept, seed=s)), config, everyone) for s in (3, 4)]
+    for name in found[0]:
+        assert 0.84 < np.mean([one[name] for one in found]) < 0.97, name
+
+
+def test_public_shares_serve_a_release_that_measures_nothing(population, noisy):
+    config, kept, everyone = population
+    drop = [t.name for t in config.catalog.truncation]
+    plain = measuring_config(drop)
+    estimates = estimate_frames(plain, noisy(plain, kept, seed=5))
+    assert estimates.diagnostics["target"] == "everybody"
+    assert estimates.diagnostics["truncation"]["measured"] == []
+    assert "public data" in estimates.diagnostics["truncation"]["about"]
+    assert all(share > 0.84 for share in covered(estimates, plain, everyone).values())
+    truncated = estimate_frames(plain, noisy(plain, kept, seed=5), target="truncated")
+    assert "truncation" not in truncated.diagnostics
+    pick = {"REGION_TYPE": "USA", "ITERATION_CODE": "*", "CELL": 1}
+    whole, part = (e.tables["PH7"].filter(**pick).row(0, named=True) for e in (estimates, truncated))
+    assert whole["ESTIMATE"] > part["ESTIMATE"]
+    assert whole["UPPER_90"] - whole["LOWER_90"] > part["UPPER_90"] - part["LOWER_90"]
+
+
+@pytest.mark.parametrize(
+    "drop",
+    [
+        ("PH1_dropped", "PH3_dropped", "PH4_dropped", "PH6_dropped"),
+        ("PH1_oversized", "PH2_oversized", "PH7_oversized"),
+        ("PH3_dropped", ("PH1_dropped", "state_*"), ("PH7_oversized", "state_A-G")),
+    ],
+)
+def test_some_measurements_of_truncation_suffice(population, noisy, drop):
+    config = measuring_config(drop)
+    estimates = estimate_frames(config, noisy(config, population[1], seed=6))
+    assert not set(drop) & set(estimates.diagnostics["truncation"]["measured"])
+    assert all(share > 0.8 for share in covered(estimates, config, population[2]).values())
+
+
+def test_effects_condition_like_dense_algebra(population, noisy):
+    """The posterior of the effects is that of dense Gaussian conditioning."""
+    config = measuring_config(("PH3_dropped", "PH3_oversized", "PH7_oversized", "PH2_oversized"))
+    release = measured(config, noisy(config, population[1], seed=7))
+    model = everybody(release, fit(release))
+    part = max(model.projection.parts, key=lambda p: len(p.rows))
+    rows = np.random.default_rng(0).choice(len(release.counts), 30, replace=False)
+    sums = sparse.csr_array((np.ones(30), (range(30), rows)), shape=(30, len(release.counts)))
+    dense = model.covariance(sums)
+    assert np.diag(dense) == pytest.approx(model.variance(sums), rel=1e-6, abs=1e-9)
+    assert np.linalg.eigvalsh(dense).min() > -1e-6
+    assert len(part.rows) > 10
+
+
+def test_mean_excess_follows_from_the_shares():
+    mean, variance = public_shares().excess("PH1_num", 10)
+    assert 2 < mean < 3 and 2 < variance < 6
+    assert (
+        public_shares().share("PH1_num", 30)
+        < public_shares().share("PH1_num", 20)
+        < public_shares().share("PH1_num", 10)
+    )
+    assert public_shares().excess("PH6", 25)[0] >= 1
+
+
+def test_unknown_targets_are_refused(population, noisy):
+    config, kept, _ = population
+    frames = noisy(config, kept)
+    with pytest.raises(PHSafeError, match="target: expected one of everybody, truncated, got all"):
+        estimate_frames(config, frames, target="all")
+    with pytest.raises(PHSafeError, match="expected truncated with the independent method"):
+        estimate_frames(config, frames, "independent", "everybody")
+    assert estimate_frames(config, frames, "independent").diagnostics["target"] == "truncated"
