@@ -16,11 +16,12 @@ import estimation_errors
 import numpy as np
 import polars as pl
 
-from phsafe.accuracy_study.truth import LINE_KEYS, lines
+from phsafe.accuracy_study.truth import LINE_KEYS
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation import estimate_frames
+from phsafe.pipeline.exact_tables import exact_lines
 from phsafe.synthetic import synth
 
 
@@ -52,11 +53,11 @@ def main() -> None:
         synth(data, arguments.households, config.states, seed=0)
     counts = estimation_errors.exact(config, data, cache)
     whole = {k: counts[config.catalog.tabulation(k[0]).beyond is not None][k] for k in counts[True]}
-    values = {"TRUTH": lines(config, whole), "CUT": lines(config, counts[True])}
+    values = {"TRUTH": exact_lines(config, whole), "CUT": exact_lines(config, counts[True])}
     parts, rng = [], np.random.default_rng(0)
     for _ in range(arguments.draws):
         frames, noisy = release(config, counts[True], rng)
-        known = values | {"RAW": lines(config, noisy)}
+        known = values | {"RAW": exact_lines(config, noisy)}
         for method in ("joint", "independent"):
             for name, frame in estimate_frames(config, frames, method).tables.items():
                 both = frame.filter(REGION_TYPE="STATE")

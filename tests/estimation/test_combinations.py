@@ -58,9 +58,9 @@ def test_ratios_match_the_delta_method_where_noise_is_small(three_states, noisy,
 
 def test_simulated_coverage_of_combinations(three_states, noisy):
     config, counts = three_states
-    from phsafe.accuracy_study.truth import lines
+    from phsafe.pipeline.exact_tables import exact_lines
 
-    truth = pl.concat([f.with_columns(TABLE=pl.lit(n)) for n, f in lines(config, counts).items()])
+    truth = pl.concat([f.with_columns(TABLE=pl.lit(n)) for n, f in exact_lines(config, counts).items()])
 
     def true(cell):
         codes = {"RI": "44", "HI": "15", "WY": "56"}
@@ -143,7 +143,9 @@ def test_number_of_draws_is_checked(joint, number):
 
 
 def test_commands(tmp_path):
-    release = phsafe.release("examples/acs-ri.json", "tests/data/small", tmp_path / "r", ledger=tmp_path / "l.ledger")
+    release = phsafe.release(
+        "examples/acs-ri.json", "tests/data/small", tmp_path / "r", ledger=tmp_path / "l.ledger", new_ledger=True
+    )
     assert release.release_id
     run = CliRunner().invoke(app, ["interval", str(tmp_path / "r"), "PH2[RI, 2] / PH2[RI, 1]", "--json"])
     assert run.exit_code == 0, run.output

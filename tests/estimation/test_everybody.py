@@ -49,10 +49,11 @@ def truths(release, kept, everyone):
 
 def covered(estimates, config, everyone):
     """The share of lines of count tables whose interval holds the untruncated truth, by table."""
-    from phsafe.accuracy_study.truth import LINE_KEYS, lines
+    from phsafe.accuracy_study.truth import LINE_KEYS
+    from phsafe.pipeline.exact_tables import exact_lines
 
     found = {}
-    for name, truth in lines(config, everyone).items():
+    for name, truth in exact_lines(config, everyone).items():
         if name in estimates.tables and estimates.tables[name]["ESTIMATE"].dtype == pl.Int64:
             both = estimates.tables[name].join(truth, on=LINE_KEYS)
             found[name] = both.select(pl.col("VALUE").is_between("LOWER_90", "UPPER_90").mean()).item()
