@@ -5,8 +5,11 @@ from fractions import Fraction
 import pytest
 
 from phsafe.configs.config import MAX_BYTES, Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import ConfigError
 from phsafe.model.exact_numbers import dumps
+from phsafe.model.tables import CENSUS_2020
+from phsafe.privacy.accountant import plan
 
 #: A config with MOE targets (90 %), to be filled in with those of the 2020 parameter table.
 TARGETS = """
@@ -46,6 +49,10 @@ def with_budget(document, value, tabulation="PH2", level="usa_*"):
     return document | {"privacy_budget": budgets | {tabulation: budgets[tabulation] | {level: value}}}
 
 
+def with_truncation(document, **budgets):
+    return document | {"privacy_budget": document["privacy_budget"] | budgets}
+
+
 class TestProductionFiles:
     def test_united_states(self, us):
         config = Config.load(us)
@@ -66,7 +73,8 @@ class TestProductionFiles:
         budgets = Config.load(us).budgets
         assert budgets["PH1_denom"]["usa_*"] == Decimal("0.000022")
         assert all(type(b) is Decimal for levels in budgets.values() for b in levels.values())
-        assert budgets == us_document["privacy_budget"]
+        nothing = {t.name: dict.fromkeys((k.key for k in CENSUS_2020.levels_of(t)), 0) for t in CENSUS_2020.truncation}
+        assert budgets == us_document["privacy_budget"] | nothing
 
     def test_budgets_are_not_rounded_to_floats(self, us_document):
         exact = Decimal("0.100000000000000000000000000001")
@@ -85,6 +93,57 @@ class TestProductionFiles:
         budgets = us_document["privacy_budget"] | {"PH7": nothing}
         config = Config.load(us_document | {"privacy_budget": budgets})
         assert not {"PH7", "PH8_num"} & {output.name for output, _ in config.outputs()}
+
+
+class TestTruncation:
+    """Budgets for what truncation drops are optional; its thresholds are those of the tabulations it refers to."""
+
+    @pytest.mark.parametrize(("run", "most"), [("us", "0.0251"), ("pr", "0.0245")])
+    def test_shipped_configs_add_at_most_two_percent(self, run, most):
+        plain, measured = parameters_2020(run), parameters_2020(f"{run}-measured")
+        before, after = Config.load(plain), Config.load(measured)
+        added = {m.tabulation.kind for m in after.measurements()} - {m.tabulation.kind for m in before.measurements()}
+        assert added == {"dropped", "oversized"}
+        assert (
+            measured | {"privacy_budget": {k: measured["privacy_budget"][k] for k in plain["privacy_budget"]}} == plain
+        )
+        losses = [plan(config).total.unbounded for config in (before, after)]
+        assert 0 < losses[1] - losses[0] <= Fraction(most) <= losses[0] / 50
+
+    def test_absent_budgets_are_zero_and_stay_absent(self, us_document):
+        config = Config.load(us_document)
+        assert config.to_production() == us_document
+        assert {o.name for o, _ in config.outputs()} == {*us_document["privacy_budget"], "PH5_num", "PH8_num"}
+        given = with_truncation(us_document, PH1_dropped={"usa_*": 0, "state_*": 0})
+        assert Config.load(given).to_production() == us_document
+
+    def test_given_budgets_are_kept_and_need_every_level(self, us_document):
+        given = with_truncation(us_document, PH1_dropped={"usa_*": Decimal("0.1"), "state_*": 0})
+        config = Config.load(given)
+        assert config.to_production() == given
+        assert [level.key for level in config.levels_of(config.catalog.tabulation("PH1_dropped"))] == ["usa_*"]
+        with pytest.raises(ConfigError, match=r"PH1_dropped: state_\* missing"):
+            Config.load(with_truncation(us_document, PH1_dropped={"usa_*": 1}))
+        with pytest.raises(ConfigError, match="expected only usa_"):
+            Config.load(with_truncation(us_document, PH1_dropped={"usa_*": 1, "state_*": 1, "state_A-G": 1}))
+
+    def test_thresholds_are_never_given_twice(self, us_document):
+        given = with_truncation(us_document, PH7_oversized=us_document["privacy_budget"]["PH7"])
+        config = Config.load(given | {"tau": given["tau"] | {"PH7": 7}})
+        assert config.tau_of(config.catalog.tabulation("PH7_oversized")) == 7
+        assert config.tau_of(config.catalog.tabulation("PH1_denom")) is None
+        with pytest.raises(ConfigError, match="PH7_oversized"):
+            Config.load(given | {"tau": given["tau"] | {"PH7_oversized": 7}})
+
+    def test_targets(self, us_document):
+        """σ² = 1/(2ρ) for dropped persons, 2/ρ for oversized households."""
+        levels = {name: dict.fromkeys(of, 500) for name, of in us_document["privacy_budget"].items()}
+        levels |= {"PH1_dropped": {"usa_*": 100, "state_*": 50}, "PH1_oversized": dict.fromkeys(levels["PH1_num"], 200)}
+        document = {name: value for name, value in us_document.items() if name != "privacy_budget"}
+        budgets = Config.load(document | {"moe_target": levels}).budgets
+        assert budgets["PH1_dropped"] == {"usa_*": Decimal("0.000135"), "state_*": Decimal("0.000541")}
+        assert budgets["PH1_oversized"]["usa_*"] == Decimal("0.000135")
+        assert set(budgets["PH6_dropped"].values()) == {0}
 
 
 class TestToml:

@@ -83,6 +83,51 @@ def tabulate(persons, units, geo, *, states, tau, truncate=True):
     )
     count_persons("PH7", in_household, any_unit, ph7_cell, by_householder)
     count_units("PH8_denom", occupied, ph8_cell)
+
+    def count_dropped(name, universe, keep, cell, person_groups=total_only):
+        for mafid, people in beyond(persons, keep, tau[universe]).items():
+            state = located(mafid, geo, states)
+            for person in people:
+                if state is not None and cell(person) is not None:
+                    add(counts, name, {"STATE": state}, cell(person), person_groups(person, None))
+
+    def count_oversized(name, universe, keep, keep_unit, cell, unit_groups=householder_groups):
+        for mafid in beyond(persons, keep, tau[universe]):
+            unit = homes.get(mafid)
+            if unit is not None and keep_unit(unit) and cell(unit) is not None:
+                add(counts, name, unit, cell(unit), unit_groups(unit))
+
+    def child(person):
+        return in_household(person) and under_18(person)
+
+    def own_child(person):
+        return child(person) and person["RELSHIP"] in ("25", "26", "27")
+
+    def in_family(person):
+        return in_household(person) and person["RELSHIP"] in FAMILY
+
+    def everyone(unit):
+        return ["*"]
+
+    def own_child_family(first, step):
+        return lambda unit: {"01": first, "03": first + step, "10": first + 2 * step, "06": first + 3 * step}.get(
+            unit["HHT2"]
+        )
+
+    def relationship(person):
+        cell = ph3_cell(person, {"HHT2": "01"})
+        return 3 if cell == 4 else cell
+
+    count_dropped("PH1_dropped", "PH1_num", in_household, lambda p: age_cell(p, None))
+    count_dropped("PH3_dropped", "PH3", child, relationship, by_person)
+    count_dropped("PH4_dropped", "PH4", in_family, lambda p: age_cell(p, None))
+    count_dropped("PH6_dropped", "PH6", own_child, lambda p: ph6_cell(p, {"HHT2": "01"}) - 2)
+    count_oversized("PH1_oversized", "PH1_num", in_household, any_unit, lambda unit: 1)
+    count_oversized("PH2_oversized", "PH2", in_household, any_unit, lambda unit: ph2_cell(None, unit), everyone)
+    count_oversized("PH3_oversized", "PH3", child, any_unit, own_child_family(4, 1))
+    count_oversized("PH4_oversized", "PH4", in_family, family, lambda unit: 1)
+    count_oversized("PH6_oversized", "PH6", own_child, any_unit, own_child_family(2, 5), everyone)
+    count_oversized("PH7_oversized", "PH7", in_household, any_unit, lambda unit: ph7_cell(None, unit))
     for (name, region_type, region, code, cell), n in list(counts.items()):
         if name == "PH4":
             counts["PH5_num", region_type, region, code, cell] += n
@@ -176,6 +221,25 @@ def kept(persons, keep, tau):
         if keep(person):
             households[person["MAFID"]].append(person)
     return {mafid: first(people, tau) for mafid, people in households.items()}
+
+
+def beyond(persons, keep, tau):
+    """MAFID → the persons who pass a filter and are beyond the first τ in the 2020 order, for oversized MAFIDs only."""
+    whole, some = kept(persons, keep, None), kept(persons, keep, tau)
+    dropped = {}
+    for mafid, people in whole.items():
+        left = list(people)
+        for person in some[mafid]:
+            left.remove(person)
+        if left and mafid is not None:
+            dropped[mafid] = left
+    return dropped
+
+
+def located(mafid, geo, states):
+    """The state of a MAFID with one geo row, in a state of the filter; None for others. Units don't matter."""
+    found = [row["TABBLKST"] for row in geo if row["MAFID"] == mafid]
+    return found[0] if len(found) == 1 and found[0] in states else None
 
 
 def first(people, tau):

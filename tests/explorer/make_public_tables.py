@@ -31,7 +31,7 @@ SHARES = dict(
 def truncation(data: Path) -> dict[str, object]:
     persons = pl.scan_parquet(data / "persons/*.parquet")
     units = pl.scan_parquet(data / "units/*.parquet")
-    shares = {t.name: dropped(t, persons, units) for t in CENSUS_2020.tabulations if t.counts_persons}
+    shares = {t.name: dropped(t, persons, units) for t in CENSUS_2020.tabulations if t.is_truncated}
     return {
         "source": "one million synthetic households of the 50 states and DC (phsafe synth, seed 0), "
         "drawn to match shares of the American Community Survey 2024",

@@ -111,4 +111,52 @@ def test_extending_does_not_change_the_original_catalog():
     before = CENSUS_2020.outputs
     extended = CENSUS_2020.extended((table(persons()),))
     assert CENSUS_2020.outputs is before
-    assert [o.name for o in extended.outputs] == [*(o.name for o in before), "PH9"]
+    names = [o.name for o in before if o not in CENSUS_2020.truncation]
+    assert [o.name for o in extended.outputs] == [*names, "PH9", *(t.name for t in CENSUS_2020.truncation)]
+
+
+WHOLE = persons(name="PH9_num")
+
+
+def beyond(cells=None, name="PH9_dropped", **fields):
+    return Tabulation(name, cells or {1: where()}, **({"beyond": WHOLE, "iterate_by": None} | fields))
+
+
+def test_kinds_follow_from_the_declaration():
+    dropped, oversized, units = beyond(persons=WHOLE.persons), beyond(), Tabulation("PH9", {1: where()})
+    assert [t.kind for t in (WHOLE, units, dropped, oversized)] == ["persons", "units", "dropped", "oversized"]
+    assert [t.is_truncated for t in (WHOLE, units, dropped, oversized)] == [True, False, False, False]
+    assert [t.threshold for t in (WHOLE, units, dropped, oversized)] == ["PH9_num", "PH9", "PH9_num", "PH9_num"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"persons": where(RTYPE=3, QAGE=5)}, "expected the person filter of PH9_num"),
+        ({"persons": WHOLE.persons, "units": where(HHT="1")}, "without their unit"),
+        ({"persons": WHOLE.persons, "iterate_by": "householder"}, "can't iterate by householder"),
+        ({"persons": WHOLE.persons, "cells": {1: where(TEN="1")}}, "expected columns among"),
+        ({"persons": WHOLE.persons, "cells": {1: where(QAGE=5, HHRACE="01")}}, "expected columns among"),
+        ({"cells": {1: where(QAGE=5)}}, "expected columns among"),
+        ({"iterate_by": "person"}, "can't iterate by person"),
+        ({"beyond": Tabulation("PH9", {1: where()})}, "expected beyond to be a tabulation of persons"),
+        ({"beyond": beyond(persons=WHOLE.persons)}, "expected beyond to be a tabulation of persons"),
+    ],
+)
+def test_dropped_persons_read_nothing_but_the_person(fields, message):
+    """Claim C14 needs that no declaration can bring in the unit, and both that a threshold exists."""
+    with pytest.raises(ValueError, match=message):
+        beyond(**fields)
+
+
+def test_what_truncation_drops_has_a_place_of_its_own():
+    dropped = beyond(persons=WHOLE.persons)
+    whole = Table("PH9", "Title", "Universe", (Line(1, "Total"),), (WHOLE,), truncation=(dropped,))
+    assert Catalog((whole,), LEVELS).tabulations == (WHOLE, dropped)
+    for wrong in (
+        Table("PH9", "Title", "Universe", (Line(1, "Total"),), (WHOLE, dropped)),
+        Table("PH9", "Title", "Universe", (Line(1, "Total"),), (), truncation=(dropped,)),
+        Table("PH9", "Title", "Universe", (Line(1, "Total"),), (), truncation=(WHOLE,)),
+    ):
+        with pytest.raises(ValueError, match="expected tabulations beyond a threshold"):
+            Catalog((wrong,), LEVELS)

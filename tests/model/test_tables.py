@@ -20,6 +20,19 @@ CELLS = {
     "PH8_num": [2, 3],
     "PH8_denom": [2, 3],
 }
+#: What truncation drops. Cells are lines of the shell, except for the ages of PH6, which have none.
+TRUNCATION = {
+    "PH1_dropped": [2, 3],
+    "PH1_oversized": [1],
+    "PH2_oversized": CELLS["PH2"],
+    "PH3_dropped": [2, 3, 9, 10],
+    "PH3_oversized": [4, 5, 6, 7],
+    "PH4_dropped": [2, 3],
+    "PH4_oversized": [1],
+    "PH6_dropped": [1, 2, 3, 4],
+    "PH6_oversized": [2, 7, 12, 17],
+    "PH7_oversized": CELLS["PH7"],
+}
 TOTALS = {
     "PH1": {1: (2, 3)},
     "PH2": {1: (2, 5, 8, 11), 2: (3, 4), 5: (6, 7), 8: (9, 10), 11: (12, 13)},
@@ -39,7 +52,7 @@ TOTALS = {
 
 
 def test_outputs_and_their_cells():
-    assert {output.name: list(output.cells) for output in CENSUS_2020.outputs} == CELLS
+    assert {output.name: list(output.cells) for output in CENSUS_2020.outputs} == CELLS | TRUNCATION
     assert list(TABLES) == list(TOTALS)
 
 
@@ -58,8 +71,20 @@ def test_every_line_of_a_count_table_is_a_cell_or_a_total(name):
 
 def test_iterations():
     by = {t.name: t.iterate_by for t in CENSUS_2020.tabulations}
-    assert [name for name, who in by.items() if who is None] == ["PH2", "PH6"]
-    assert [name for name, who in by.items() if who == "person"] == ["PH3"]
+    total_only = ["PH1_dropped", "PH2_oversized", "PH4_dropped", "PH6_dropped", "PH6_oversized"]
+    assert [name for name, who in by.items() if who is None] == ["PH2", "PH6", *total_only]
+    assert [name for name, who in by.items() if who == "person"] == ["PH3", "PH3_dropped"]
+
+
+def test_every_universe_is_measured_beyond_its_threshold():
+    """PH2 and PH7 have the universe of PH1; the cells of the others cover everyone whom the threshold drops."""
+    universes = {(t.persons, t.units) for t in CENSUS_2020.tabulations if t.is_truncated}
+    for kind in ("dropped", "oversized"):
+        beyond = [t.beyond for t in CENSUS_2020.truncation if t.kind == kind]
+        assert {(t.persons, t.units) for t in beyond} == universes
+    for tabulation in CENSUS_2020.truncation:
+        assert tabulation.beyond is CENSUS_2020.tabulation(tabulation.threshold)
+        assert CENSUS_2020.title(tabulation).endswith(f"({tabulation.name.split('_')[0]})")
 
 
 def test_derived_cells():

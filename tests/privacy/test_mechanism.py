@@ -120,7 +120,7 @@ def test_residuals_of_whole_runs_have_the_reported_variances():
 @pytest.mark.parametrize("config", variants(US) + variants(PR))
 def test_the_scale_is_the_smallest_that_the_map_accepts(config):
     for m in config.measurements():
-        noise, delta = noise_of(config, m), of(config.tau.get(m.tabulation.name), config.sensitivity)
+        noise, delta = noise_of(config, m), of(m.tabulation.kind, config.tau_of(m.tabulation), config.sensitivity)
         budget, _ = delta.loss(config.privacy, Fraction(m.budget))
         distance = delta.distance(config.privacy)
         sensitivity = distance if config.privacy == "zcdp" else int(distance)
@@ -266,7 +266,7 @@ def test_opendp_itself_refuses_measurements_beyond_the_plan(monkeypatch):
 def test_stability_of_a_tabulation():
     dp = mechanism.opendp()
     space = (dp.domains.user_domain("exact counts", lambda _: True), dp.metrics.user_distance("person records"))
-    step = mechanism._tabulation(space, "zcdp", ("a", "b"), 2, of(10, "tight").distance("zcdp"))
+    step = mechanism._tabulation(space, "zcdp", ("a", "b"), 2, of("persons", 10, "tight").distance("zcdp"))
     assert Fraction(step.map(1)) ** 2 >= 200
     assert Fraction(step.map(2)) ** 2 >= 800
     assert step.map(1) == pytest.approx(10 * math.sqrt(2), rel=1e-15)

@@ -19,7 +19,7 @@ def maxima(counted: str, tau: int) -> dict[str, list[tuple[int, int]]]:
 
 
 def claimed(counted: str, tau: int, mode: str) -> dict[str, tuple[int, int]]:
-    delta = sensitivity.of(tau if counted == "persons" else None, mode)
+    delta = sensitivity.of(counted, tau, mode)
     return {
         "unbounded": (delta.l1, delta.l2_squared),
         "bounded": (delta.bounded_l1, delta.bounded_l2_squared),

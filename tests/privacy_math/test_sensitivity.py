@@ -18,9 +18,9 @@ def test_published_is_the_papers_bound(tau):
 
 @pytest.mark.parametrize("tau", [1, 6, 10])
 def test_variances_and_losses_of_the_modes(tau):
-    assert [of(tau, mode).variance_times_rho for mode in MODES] == [2 * (tau + 1) ** 2, tau**2, 2 * tau**2]
+    assert [of("persons", tau, mode).variance_times_rho for mode in MODES] == [2 * (tau + 1) ** 2, tau**2, 2 * tau**2]
     assert [unit_sensitivity(mode).variance_times_rho for mode in MODES] == [2, 1, 2]
-    assert [of(tau, mode).loss("zcdp", Fraction(1)) for mode in MODES] == [
+    assert [of("persons", tau, mode).loss("zcdp", Fraction(1)) for mode in MODES] == [
         (1, 2),
         (1, 4),
         (Fraction(1, 2), 2),
@@ -29,8 +29,8 @@ def test_variances_and_losses_of_the_modes(tau):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_pure_dp_losses_are_the_budget_and_twice_the_budget(mode):
-    assert of(10, mode).loss("puredp", Fraction(7)) == (7, 14)
-    assert of(10, mode).distance("puredp") == (22 if mode == "published" else 20)
+    assert of("persons", 10, mode).loss("puredp", Fraction(7)) == (7, 14)
+    assert of("persons", 10, mode).distance("puredp") == (22 if mode == "published" else 20)
 
 
 def _norms(parts):
@@ -64,9 +64,9 @@ def test_bounded_delta_is_the_largest_change_of_two_households(tau):
 
 def test_losses_follow_from_the_distances():
     """Claim C9: with σ² = k/ρ, Δ²/(2σ²) is at most the stated loss, and equal to it in the tight modes."""
-    for tau in (None, 1, 6, 10):
+    for kind, tau in (("units", None), ("oversized", 10), ("dropped", 10), *(("persons", tau) for tau in (1, 6, 10))):
         for mode in MODES:
-            delta, tight = of(tau, mode), of(tau, "tight")
+            delta, tight = of(kind, tau, mode), of(kind, tau, "tight")
             k = delta.variance_times_rho
             unbounded, bounded = (Fraction(x) / (2 * k) for x in (tight.l2_squared, tight.bounded_l2_squared))
             stated = delta.loss("zcdp", Fraction(1))
@@ -77,6 +77,23 @@ def test_losses_follow_from_the_distances():
                 assert (unbounded, bounded) == stated
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_dropped_persons_and_oversized_households(mode):
+    """Claim C14: one record changes one cell by one, in every mode. Claim C15: oversized households are units."""
+    dropped = of("dropped", 10, mode)
+    assert (dropped.l2_squared, dropped.l1, dropped.bounded_l2_squared, dropped.bounded_l1) == (1, 1, 2, 2)
+    assert (
+        dropped.loss("zcdp", Fraction(1, 3))
+        == dropped.loss("puredp", Fraction(1, 3))
+        == (
+            Fraction(1, 3),
+            Fraction(2, 3),
+        )
+    )
+    assert dropped.variance_times_rho == Fraction(1, 2)
+    assert of("oversized", 10, mode) == of("units", None, mode) == unit_sensitivity(mode)
+
+
 def test_square_roots_are_rounded_up():
     for square in (1, 2, 200, 484, 2 * 99_999**2, 10**30 + 1):
         root = sqrt_up(square)
@@ -84,11 +101,11 @@ def test_square_roots_are_rounded_up():
 
 
 def test_displayed_delta():
-    assert of(10, "published").displayed("zcdp") == 22
-    assert isinstance(of(10, "published").displayed("zcdp"), int)
-    assert of(10, "tight").displayed("zcdp") == pytest.approx(10 * 2**0.5)
-    assert of(10, "tight-bounded").displayed("zcdp") == pytest.approx(20 * 2**0.5)
-    assert of(None, "tight-bounded").displayed("zcdp") == pytest.approx(2 * 2**0.5)
+    assert of("persons", 10, "published").displayed("zcdp") == 22
+    assert isinstance(of("persons", 10, "published").displayed("zcdp"), int)
+    assert of("persons", 10, "tight").displayed("zcdp") == pytest.approx(10 * 2**0.5)
+    assert of("persons", 10, "tight-bounded").displayed("zcdp") == pytest.approx(20 * 2**0.5)
+    assert of("units", None, "tight-bounded").displayed("zcdp") == pytest.approx(2 * 2**0.5)
 
 
 def test_a_threshold_below_one_is_refused():

@@ -61,8 +61,11 @@ def errors(variant: Variant, untruncated: grid.Counts, truncated: grid.Counts, n
     events = {(event.tabulation, event.level): event for event in plan(config).events}
     for output, levels in config.outputs():
         for level in levels:
-            key = (config.catalog.measured(output).name, level.key)
-            parts = (untruncated[key], truncated[key] - untruncated[key], noisy[key] - truncated[key])
+            measured = config.catalog.measured(output)
+            key = (measured.name, level.key)
+            # What a threshold drops is itself the truth, and differs between thresholds.
+            whole = untruncated[key] if measured.beyond is None else truncated[key]
+            parts = (whole, truncated[key] - whole, noisy[key] - truncated[key])
             truth, truncation, noise = (_published(config, output, part) for part in parts)
             yield Errors(variant, output, level, events[key], truth, truncation, noise)
 

@@ -24,7 +24,7 @@ def shares(
         counts = truncated[thresholds(variant.config)]
         for tabulation in variant.config.catalog.tabulations:
             level = _covering_level(variant.config, tabulation)
-            if level is None or not tabulation.counts_persons:
+            if level is None or not tabulation.is_truncated:
                 continue
             key = (tabulation.name, level.key)
             people = int(untruncated[key].sum())

@@ -41,7 +41,8 @@ class Config:
 
     Attributes:
         budgets: Tabulation → level key → budget: ρ under zCDP, ε under pure DP. Complete: every measured tabulation
-            has an entry for each of its levels, and 0 means that the level is not published.
+            has an entry for each of its levels, and 0 means that the level is not published. A document may leave out
+            the tabulations of what truncation drops, which then have budgets of 0.
         tau: Tabulation of persons → truncation threshold τ.
         states: The FIPS codes of the states to publish, sorted.
         reader: The input format, "csv" (CSV or Parquet tables) or "cef" (Census Edited File).
@@ -113,6 +114,10 @@ class Config:
         """Whether this config is for Puerto Rico."""
         return in_puerto_rico(self.states)
 
+    def tau_of(self, tabulation: Tabulation) -> int | None:
+        """The truncation threshold τ that applies to a tabulation; None for a tabulation of all units."""
+        return self.tau.get(tabulation.threshold)
+
     def levels_of(self, output: Tabulation | Derived) -> tuple[Level, ...]:
         """The levels at which an output has a budget above 0, in catalog order."""
         measured = self.catalog.measured(output)
@@ -148,8 +153,9 @@ class Config:
             >>> Config.load("examples/pr.json").to_production()["state_filter"]
             ['72']
         """
+        optional = {t.name for t in self.catalog.truncation if not self.levels_of(t)}
         return {
-            "privacy_budget": {name: dict(levels) for name, levels in self.budgets.items()},
+            "privacy_budget": {name: dict(levels) for name, levels in self.budgets.items() if name not in optional},
             "tau": dict(self.tau),
             "state_filter": list(self.states),
             "reader": self.reader,

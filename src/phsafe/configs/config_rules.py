@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -122,7 +122,7 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
 
 
 def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]:
-    persons = [t.name for t in catalog.tabulations if t.counts_persons]
+    persons = [t.name for t in catalog.tabulations if t.is_truncated]
     entries = _mapping("tau", value, persons, problems)
     for name, threshold in entries.items():
         if isinstance(threshold, bool) or not isinstance(threshold, int) or not 1 <= threshold <= MAX_TAU:
@@ -132,15 +132,18 @@ def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]
 
 def _budgets(field: str, value: object, catalog: Catalog, problems: list[str]) -> dict[str, dict[str, Decimal]]:
     budgets = {}
-    tables = _mapping(field, value, [t.name for t in catalog.tabulations], problems)
+    optional = [t.name for t in catalog.truncation]
+    tables = _mapping(field, value, [t.name for t in catalog.tabulations], problems, optional)
     for tabulation in catalog.tabulations:
+        keys = [level.key for level in catalog.levels_of(tabulation)]
         if tabulation.name in tables:
-            keys = [level.key for level in catalog.levels_of(tabulation)]
             context = f"{field}, {tabulation.name}"
             levels = _mapping(context, tables[tabulation.name], keys, problems)
             budgets[tabulation.name] = {
                 key: _budget(f"{context}, {key}", levels[key], problems) for key in keys if key in levels
             }
+        elif tabulation.name in optional:
+            budgets[tabulation.name] = dict.fromkeys(keys, Decimal(0))
     return budgets
 
 
@@ -177,7 +180,7 @@ def _from_targets(
     problems: list[str],
 ) -> dict[str, dict[str, Decimal]]:
     def budget(tabulation: Tabulation, key: str, target: Decimal) -> Decimal:
-        k = sensitivities.of(tau.get(tabulation.name), mode).variance_times_rho
+        k = sensitivities.of(tabulation.kind, tau.get(tabulation.threshold), mode).variance_times_rho
         try:
             return rho_for_moe(Fraction(target), k) if target > 0 else Decimal(0)
         except InvalidOperation:
@@ -206,16 +209,19 @@ def _nation_in_puerto_rico(
             )
 
 
-def _mapping(context: str, value: object, names: Iterable[str], problems: list[str]) -> dict[str, Any]:
-    """Check that a value is a mapping with exactly these names. Nothing is optional: omitting a budget is an error."""
+def _mapping(
+    context: str, value: object, names: Iterable[str], problems: list[str], optional: Collection[str] = ()
+) -> dict[str, Any]:
+    """Check that a value is a mapping with exactly these names; omitting one that is not optional is an error."""
     names = list(names)
+    needed = [name for name in names if name not in optional]
     if not isinstance(value, Mapping):
-        problems.append(f"{context}: expected a mapping with {', '.join(names)}, got {_show(value)}")
+        problems.append(f"{context}: expected a mapping with {', '.join(needed)}, got {_show(value)}")
         return {}
     unknown = [str(name)[:60] for name in value if name not in names]
     if unknown:
         problems.append(f"{context}: expected only {', '.join(names)}, got {', '.join(map(_show, unknown))}")
-    missing = [name for name in names if name not in value]
+    missing = [name for name in needed if name not in value]
     if missing:
         hint = "give its threshold" if context == "tau" else "write 0 for what you don't publish"
         problems.append(f"{context}: {', '.join(missing)} missing; {hint}")

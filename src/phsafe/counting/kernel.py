@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,16 @@ from phsafe.counting.rules import check_households, check_units, members_of
 from phsafe.counting.tallies import Counted
 from phsafe.counting.truncate import UniverseCut, ValueDigests, dropped
 
+if TYPE_CHECKING:
+    from phsafe.model.spec import Kind
+
 #: The number of rows of the largest table in a batch; few enough that temporary arrays stay in the processor's cache.
 BATCH_ROWS = 2**17
 #: The code of a housing unit in the RTYPE column of units and of geo.
 HOUSING = 1
 #: The tally of persons in countable households, by class; the suffix of the tally of a tabulation's dropped persons.
 PERSONS, DROPPED = "persons", " dropped"
+NO_ROWS = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,13 @@ class TabulationCode:
     """
 
     name: str
+    kind: Kind
     size: int
     per_region: int
     by_unit: Array
-    #: The position of the person universe, and what each class of persons contributes; None if units are counted.
+    by_person: Array
+    #: The position of the universe that is truncated; None if all units are counted.
     universe: int | None
-    by_person: Array | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Kernel:
     def empty(self) -> Counted:
         """A result in which nothing has been counted yet."""
         sizes = {code.name: code.size for code in self.tabulations} | {PERSONS: self.person_classes}
-        sizes |= {code.name + DROPPED: code.size for code in self.tabulations if code.universe is not None}
+        sizes |= {code.name + DROPPED: code.size for code in self.tabulations if code.kind == "persons"}
         return Counted(sizes, len(self.cuts), self.examples)
 
     def encode(self, table: str, batches: Iterable[pa.RecordBatch], counted: Counted) -> Rows:
@@ -98,32 +104,43 @@ class Kernel:
         check_units(units, unit_format, counted)
         members = members_of(h, person_class, self.member_words)
         check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
-        countable = self._countable(h)
-        dropped_rows = dropped(persons, person_class, countable, h, self.cuts, self.digests)
-        counted.beyond += np.array([len(rows) for rows in dropped_rows], np.int64)
-        self._vectorize(h, person_class, countable, dropped_rows, counted)
+        located = self._located(h)
+        dropped_rows = dropped(persons, person_class, located, h, self.cuts, self.digests)
+        self._vectorize(h, person_class, located, dropped_rows, counted)
 
-    def _countable(self, h: Households) -> Array:
-        """Whether a household is a housing unit in the filter, with one row in units and one in geo (claim C1.3)."""
+    def _located(self, h: Households) -> Array:
+        """Whether a household has one geo row, in the filter: public, whatever its unit and persons (claim C14)."""
+        return (h.geos == 1) & gather(self.in_filter, self.formats["geo"]["TABBLKST"].codes(h.geo))
+
+    def _countable(self, h: Households, located: Array) -> Array:
+        """Whether a located household is a housing unit with one row in units (claim C1.3)."""
         unit, geo = self.formats["units"]["RTYPE"].codes(h.unit), self.formats["geo"]["RTYPE"].codes(h.geo)
-        in_filter = gather(self.in_filter, self.formats["geo"]["TABBLKST"].codes(h.geo))
-        return (h.units == 1) & (h.geos == 1) & in_filter & (unit == HOUSING) & (geo == HOUSING)
+        return located & (h.units == 1) & (unit == HOUSING) & (geo == HOUSING)
 
     def _vectorize(
-        self, h: Households, person_class: Array, countable: Array, dropped_rows: list[Array], counted: Counted
+        self, h: Households, person_class: Array, located: Array, dropped_rows: list[Array], counted: Counted
     ) -> None:
         """Step 5: count the code of every row in each tabulation."""
-        region, unit_class = self.region(h.geo), self.unit_class(h.unit)
-        region[~countable] = self.regions  # Makes every sum too large to be a code.
+        public_region, countable, unit_class = self.region(h.geo), self._countable(h, located), self.unit_class(h.unit)
+        region = np.where(countable, public_region, self.regions)  # Makes every sum too large to be a code.
         uncounted = (~countable).astype(np.int64) * self.person_classes
         counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
+        in_housing = [np.count_nonzero(countable[h.of_person[rows]]) for rows in dropped_rows]
+        counted.beyond += np.array(in_housing, np.int64)
         for code in self.tabulations:
-            codes = gather(code.by_unit, unit_class)
-            codes += region * code.per_region
-            if code.by_person is not None and code.universe is not None:
+            rows = NO_ROWS if code.universe is None else dropped_rows[code.universe]
+            if code.kind == "dropped":  # From persons and public geography alone (claim C14).
+                codes = public_region[h.of_person[rows]] * code.per_region + code.by_person[person_class[rows]]
+            elif code.kind == "oversized":  # Each household once (claim C15).
+                oversized = np.unique(h.of_person[rows])
+                codes = region[oversized] * code.per_region + code.by_unit[unit_class[oversized]]
+            else:
+                codes = gather(code.by_unit, unit_class)
+                codes += region * code.per_region
+            if code.kind == "persons":
                 codes = gather(codes, h.of_person)
                 codes += gather(code.by_person, person_class)
-                counted.tallies[code.name + DROPPED].count(codes[dropped_rows[code.universe]])
+                counted.tallies[code.name + DROPPED].count(codes[rows])
             counted.tallies[code.name].count(codes)
 
 

@@ -55,15 +55,16 @@ class Plan:
         """The measured tabulations that have a budget at some level."""
         return tuple(t for t in self.config.catalog.tabulations if self.config.levels_of(t))
 
-    def universe(self, tabulation: Tabulation) -> Universe:
-        """The universe of a person tabulation."""
-        assert tabulation.persons is not None
-        return Universe(tabulation.persons, self.config.tau[tabulation.name])
+    def universe(self, tabulation: Tabulation) -> Universe | None:
+        """The truncated universe that a tabulation counts, or counts what is beyond it; None if it counts all units."""
+        persons = (tabulation.beyond or tabulation).persons
+        return None if persons is None else Universe(persons, self.config.tau[tabulation.threshold])
 
     @cached_property
     def universes(self) -> tuple[Universe, ...]:
         """The distinct universes of all tabulations."""
-        return tuple(dict.fromkeys(self.universe(t) for t in self.tabulations if t.counts_persons))
+        found = dict.fromkeys(map(self.universe, self.tabulations))
+        return tuple(universe for universe in found if universe is not None)
 
     def iteration_condition(self, tabulation: Tabulation, iteration: Iteration) -> Where:
         """The condition for a row to belong to an iteration."""
@@ -190,8 +191,10 @@ class Plan:
         units, persons = self.units_of[name], self.persons_of[name]
         by_unit = self.units.coarsened(units) * persons.size
         by_unit[~self.units.mask(tabulation.units)] = not_counted
-        universe, by_person = None, None
+        by_person = self.persons.coarsened(persons)
         if tabulation.persons is not None:
-            universe, by_person = self.universes.index(self.universe(tabulation)), self.persons.coarsened(persons)
             by_person[~self.persons.mask(tabulation.persons)] = not_counted
-        return TabulationCode(name, not_counted, units.size * persons.size, by_unit, universe, by_person)
+        universe = self.universe(tabulation)
+        position = None if universe is None else self.universes.index(universe)
+        per_region = units.size * persons.size
+        return TabulationCode(name, tabulation.kind, not_counted, per_region, by_unit, by_person, position)

@@ -33,7 +33,10 @@ class Tabulated:
     counted: Counted
 
     def counts(self, *, truncate: bool = True) -> Counts:
-        """The count vector of each measurement, by tabulation and level key, with or without truncation."""
+        """The count vector of each measurement, by tabulation and level key, with or without truncation.
+
+        What is beyond a threshold is counted either way.
+        """
         vectors: dict[tuple[str, str], NDArray[np.int64]] = {}
         for tabulation in self.plan.tabulations:
             codes = self._codes(tabulation, truncate)
@@ -44,8 +47,11 @@ class Tabulated:
         return vectors
 
     def unclassified(self) -> dict[str, int]:
-        """For each tabulation, the number of rows in its universe that fall in none of its cells."""
-        codes = {t.name: self._codes(t, truncate=False) for t in self.plan.tabulations}
+        """For each tabulation, the number of rows in its universe that fall in none of its cells.
+
+        What truncation drops is left out: those rows are in the universe of the truncated tabulation, too.
+        """
+        codes = {t.name: self._codes(t, truncate=False) for t in self.plan.tabulations if t.beyond is None}
         return {name: int(c.numbers[c.cells == NOWHERE].sum()) for name, c in codes.items()}
 
     def beyond_threshold(self) -> dict[str, tuple[int, int]]:
@@ -53,15 +59,16 @@ class Tabulated:
         classes, numbers = self.counted.tallies[PERSONS].items()
         found = {}
         for tabulation in self.plan.tabulations:
-            if tabulation.persons is not None:
-                inside = self.plan.persons.mask(tabulation.persons)[classes]
-                universe = self.plan.universes.index(self.plan.universe(tabulation))
-                found[tabulation.name] = (int(numbers[inside].sum()), int(self.counted.beyond[universe]))
+            universe = self.plan.universe(tabulation)
+            if tabulation.is_truncated and universe is not None:
+                inside = self.plan.persons.mask(universe.persons)[classes]
+                beyond = self.counted.beyond[self.plan.universes.index(universe)]
+                found[tabulation.name] = (int(numbers[inside].sum()), int(beyond))
         return found
 
     def _codes(self, tabulation: Tabulation, truncate: bool) -> _TabulationCodes:
         codes, numbers = self.counted.tallies[tabulation.name].items()
-        if truncate and tabulation.counts_persons:
+        if truncate and tabulation.is_truncated:
             dropped, times = self.counted.tallies[tabulation.name + DROPPED].items()
             codes, numbers = np.concatenate([codes, dropped]), np.concatenate([numbers, -times])
         return _TabulationCodes(self.plan, tabulation, codes, numbers)

@@ -64,7 +64,7 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
     Truncation preserves the order, because min(n, τ) is increasing in n and in τ. Group quarters are never counted,
     so a unit filter without RTYPE is equivalent to one that selects housing units.
     """
-    if universe(config, small) == universe(config, large) or small.counts_persons != large.counts_persons:
+    if universe(config, small) == universe(config, large) or small.kind != large.kind or small.beyond is not None:
         return False
     thresholds = [config.tau.get(t.name, 1) for t in (small, large)]
     return (

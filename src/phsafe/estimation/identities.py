@@ -37,9 +37,10 @@ def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -
     return sorted(found, key=lambda identity: len(identity[0]) + len(identity[1]))
 
 
-def universe(config: Config, tabulation: Tabulation) -> tuple[object, object, int | None]:
-    """The universe of a tabulation: person filter, unit filter and threshold."""
-    return tabulation.persons, tabulation.units, config.tau.get(tabulation.name)
+def universe(config: Config, tabulation: Tabulation) -> tuple[object, ...]:
+    """The universe of a tabulation: what it counts, person filter, unit filter and threshold."""
+    source = tabulation.beyond or tabulation
+    return tabulation.kind, source.persons, tabulation.units, config.tau_of(tabulation)
 
 
 def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.csr_array:

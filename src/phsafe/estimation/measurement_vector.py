@@ -72,6 +72,8 @@ def measured(config: Config, frames: Mapping[str, pl.DataFrame]) -> Measured:
     counts, variances, noises = [], [], set()
     start = 0
     for tabulation, level, _ in config.measurements():
+        if tabulation.beyond is not None:
+            continue  # The tables are estimated from truncated counts alone.
         if tabulation.name not in frames:
             problems.append(f"{tabulation.name}: the release has no measurements of it")
             continue

@@ -64,7 +64,7 @@ def _row(figures: Figures, name: str) -> str:
             cells.append(f"<td>{row['moe_text']}<small>{row['budget']}</small></td>")
         else:
             cells.append("<td>–</td>")
-    tau = figures.config.tau.get(name)
+    tau = figures.config.tau_of(figures.config.catalog.tabulation(name))
     share = figures.totals_by_tabulation[name]
     return f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
 

@@ -41,9 +41,9 @@ def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation)
         "tabulations": [
             {
                 "name": t.name,
-                "persons": t.counts_persons,
-                "table": next(table.name for table in catalog.tables if t in table.tabulations),
-                "title": next(table.title for table in catalog.tables if t in table.tabulations),
+                "persons": t.is_truncated,
+                "table": catalog.table_of(t).name,
+                "title": catalog.title(t),
                 "levels": [level.key for level in catalog.levels_of(t)],
             }
             for t in catalog.tabulations

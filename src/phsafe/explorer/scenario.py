@@ -158,14 +158,14 @@ class Scenario:
         moe = self.units[key[0]] == "moe"
         minimum, maximum = (MIN_TARGET, MAX_TARGET) if moe else (MIN_BUDGET, MAX_BUDGET)
         number = _number(entry.value, minimum, maximum, path, problems)
-        if number is None or (moe and f"tau.{key[0]}" in problems):
+        if number is None or (moe and f"tau.{self.catalog.tabulation(key[0]).threshold}" in problems):
             return Decimal(0)
         return budget_for(draft, key[0], number) if moe else number
 
     def _thresholds(self, problems: Problems) -> dict[str, int]:
         thresholds = {}
         for tabulation in self.catalog.tabulations:
-            if not tabulation.counts_persons:
+            if not tabulation.is_truncated:
                 continue
             typed = self.tau.get(tabulation.name, "").strip()
             thresholds[tabulation.name] = 1

@@ -24,7 +24,8 @@ MIN_TARGET, MAX_TARGET = Decimal("0.01"), Decimal(10) ** 9
 
 def noise_factor(config: Config, tabulation: str) -> Fraction:
     """Return how the noise of a tabulation scales with its budget: k in σ² = k/ρ, or Δ₁ in b = Δ₁/ε."""
-    delta = sensitivity.of(config.tau.get(tabulation), config.sensitivity)
+    spec = config.catalog.tabulation(tabulation)
+    delta = sensitivity.of(spec.kind, config.tau_of(spec), config.sensitivity)
     return delta.variance_times_rho if config.privacy == "zcdp" else Fraction(delta.l1)
 
 

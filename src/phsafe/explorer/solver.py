@@ -1,9 +1,10 @@
 """The solver: budgets that meet MOE targets, or the optimal split of a fixed total.
 
 A level's squared MOE is c/ρ under zCDP and c/ε² under pure DP. For a fixed Σ ρ, the weighted sum Σ w·c/ρ^p is minimal
-at ρ ∝ (w·c)^(1/(p+1)), which under zCDP is ρ ∝ √(w·k). Where that falls below a floor, the floor binds and the rest is
-split again (water-filling). Budgets are whole millionths; the millionths left over by rounding go where they reduce the
-sum most, so the budgets add up to the total exactly.
+at ρ ∝ (w·c)^(1/(p+1)), which under zCDP is ρ ∝ √(w·k). Where the loss per unit of ρ differs between tabulations (its
+price), it divides w·c. Where that falls below a floor, the floor binds and the rest is split again (water-filling).
+Budgets are whole millionths; the millionths left over by rounding go where they reduce the sum most, so the losses add
+up to the total exactly.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Item:
     key: Key
     cost: float
     floor: int
+    #: The loss of a millionth of its budget, as a multiple of the smallest such loss of all items.
+    price: int = 1
 
 
 def solve(
@@ -121,57 +124,70 @@ def squared_moe(config: Config, weights: Mapping[Key, Decimal] | None = None) ->
 def split_total(total: int, items: list[Item], power: int) -> dict[Key, int]:
     """Split `total` millionths so that Σ cost/ρ^power is minimal and every item gets at least its floor.
 
+    A millionth of an item's budget takes its price from the total. At least one item has price 1.
+
     >>> split_total(30, [Item(("a", ""), 1.0, 1), Item(("b", ""), 4.0, 1)], power=1)
     {('a', ''): 10, ('b', ''): 20}
+    >>> split_total(40, [Item(("a", ""), 1.0, 1), Item(("b", ""), 2.0, 1, price=2)], power=1)
+    {('a', ''): 14, ('b', ''): 13}
     """
     free, bound = list(items), 0
     while free:
-        share = (total - bound) / math.fsum(_relative_share(i, power) for i in free)
+        share = (total - bound) / math.fsum(i.price * _relative_share(i, power) for i in free)
         low = [i for i in free if _relative_share(i, power) * share < i.floor]
         if not low:
             break
-        bound += sum(i.floor for i in low)
+        bound += sum(i.price * i.floor for i in low)
         free = [i for i in free if i not in low]
     given = {i.key: i.floor for i in items}
     for i in free:
         given[i.key] = max(i.floor, math.floor(_relative_share(i, power) * share))
-    costs = {i.key: i.cost for i in items}
 
-    def gain(key: Key) -> float:
-        n = given[key]
-        return -costs[key] * (float(n) ** -power - float(n + 1) ** -power)
+    def gain(item: Item) -> float:
+        n = given[item.key]
+        return -item.cost * (float(n) ** -power - float(n + 1) ** -power) / item.price
 
-    queue = [(gain(key), key) for key in given]
+    left = total - sum(i.price * given[i.key] for i in items)
+    queue = [(gain(item), item.key, item) for item in items]
     heapq.heapify(queue)
-    for _ in range(total - sum(given.values())):
-        _, key = heapq.heappop(queue)
-        given[key] += 1
-        heapq.heappush(queue, (gain(key), key))
+    while left:
+        _, _, item = heapq.heappop(queue)
+        if item.price <= left:
+            given[item.key] += 1
+            left -= item.price
+            heapq.heappush(queue, (gain(item), item.key, item))
     return given
 
 
 def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key, Decimal]) -> Config:
-    total = _stated_total(asked, request)
+    assert request.total is not None
+    loss_of = {key: _loss_multiple(asked, key[0], request) for key in {*_keys(asked), *request.locks}}
     locked = {key: before.budgets[key[0]][key[1]] for key in request.locks}
-    spent = sum((Fraction(budget) for budget in locked.values()), Fraction(0))
+    spent = sum((loss_of[key] * Fraction(budget) for key, budget in locked.items()), Fraction(0))
     least = {**{key: Decimal(0) for key in _keys(asked)}, **request.floors}
     for key, target in request.moe.items():
         if target > 0:
             least[key] = max(least[key], solve_targets.budget_for(asked, key[0], target))
-    items = [
-        Item(key, float(weights[key]) * _squared_moe_factor(asked, key[0]), max(1, math.ceil(least[key] * MILLION)))
-        for key in _keys(asked)
-        if key not in locked
-    ]
-    available = math.floor((Fraction(total) - spent) * MILLION)
-    need = sum(item.floor for item in items)
-    if not items:
+    free = [key for key in _keys(asked) if key not in locked]
+    if not free:
         raise PHSafeError("total: there is nothing to split, every level is locked or switched off; unlock one first")
+    smallest = min(loss_of[key] for key in free)
+    items = [
+        Item(
+            key,
+            float(weights[key]) * _squared_moe_factor(asked, key[0]),
+            max(1, math.ceil(least[key] * MILLION)),
+            int(loss_of[key] / smallest),
+        )
+        for key in free
+    ]
+    available = math.floor((Fraction(request.total) - spent) / smallest * MILLION)
+    need = sum(item.price * item.floor for item in items)
     if available < need:
-        least_total = text(Fraction(need, MILLION) + spent)
+        least_total = text(smallest * Fraction(need, MILLION) + spent)
         raise PHSafeError(
             f"total: expected at least {least_total}, which locks, floors, targets and 0.000001 for every other level "
-            f"need, got {total:f}; raise the total, or relax some of them"
+            f"need, got {request.total:f}; raise the total, or relax some of them"
         )
     given = split_total(available, items, _power(asked))
     budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
@@ -182,12 +198,12 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
     return replace(asked, budgets=budgets)
 
 
-def _stated_total(config: Config, request: Request) -> Decimal:
-    """Return the sum of stated budgets for a total loss; the loss is the same multiple of every stated budget."""
-    assert request.total is not None
-    unbounded, bounded = sensitivity.of(None, config.sensitivity).loss(config.privacy, Fraction(1))
-    multiple = bounded if request.neighbours == "bounded" else unbounded
-    return request.total / Decimal(multiple.numerator) * Decimal(multiple.denominator)
+def _loss_multiple(config: Config, tabulation: str, request: Request) -> Fraction:
+    """Return the loss of a tabulation per unit of its stated budget, for the neighbours of a request."""
+    spec = config.catalog.tabulation(tabulation)
+    delta = sensitivity.of(spec.kind, config.tau_of(spec), config.sensitivity)
+    unbounded, bounded = delta.loss(config.privacy, Fraction(1))
+    return bounded if request.neighbours == "bounded" else unbounded
 
 
 def _with_modes(config: Config, request: Request) -> Config:
@@ -214,8 +230,8 @@ def _power(config: Config) -> int:
 
 
 def _relative_share(item: Item, power: int) -> float:
-    """Return the optimal budget of an item up to a common factor: (w·c)^(1/(p+1))."""
-    return float(item.cost ** (1 / (power + 1)))
+    """Return the optimal budget of an item up to a common factor: (w·c/price)^(1/(p+1))."""
+    return float((item.cost / item.price) ** (1 / (power + 1)))
 
 
 def _squared_moe_factor(config: Config, tabulation: str) -> float:

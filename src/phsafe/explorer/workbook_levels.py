@@ -8,6 +8,7 @@ from phsafe.explorer.figures import Figures
 from phsafe.explorer.page_requests import Key
 from phsafe.explorer.solve_targets import noise_factor
 from phsafe.model.exact_numbers import text
+from phsafe.model.spec import Kind
 from phsafe.privacy_math.margins import Z
 
 if TYPE_CHECKING:
@@ -90,15 +91,15 @@ class Levels:
 
     def _formulas(self, sheet: Worksheet, styles: Styles, key: Key, row: int) -> None:
         c = {name: f"${letter}{row}" for name, letter in LETTERS.items()}
-        names = list(self.figures.config.tau)
-        person = key[0] in names
-        if person:
-            tau = f"=Parameters!$B${FIRST_THRESHOLD + names.index(key[0])}"
-            _formula(sheet, row, "tau", tau, styles.whole, self.figures.config.tau[key[0]])
+        config = self.figures.config
+        spec = config.catalog.tabulation(key[0])
+        if (tau := config.tau_of(spec)) is not None:
+            position = list(config.tau).index(spec.threshold)
+            _formula(sheet, row, "tau", f"=Parameters!$B${FIRST_THRESHOLD + position}", styles.whole, tau)
         values = self._values(key)
         z, on, minus_one = text(Z), f"{c['stated']}>0", f"({c['middle']}-1)"
         formulas: dict[str, tuple[str, Any]] = {
-            "factor": (_factor(c["tau"]) if person else '=IF(AND(definition="zcdp",mode="tight"),1,2)', styles.whole),
+            "factor": (_factor(spec.kind, c["tau"]), styles.number if spec.kind == "dropped" else styles.whole),
             "raw": (f'=1000000*IF(definition="zcdp",{z}^2*{c["factor"]}/{c["target"]}^2,'
                     f'LN(10)*{c["factor"]}/{c["target"]})', styles.number),
             "even": (f"=IF({c['raw']}-INT({c['raw']})=0.5,INT({c['raw']})+MOD(INT({c['raw']}),2),"
@@ -108,8 +109,8 @@ class Levels:
                    styles.whole),
             "stated": (f'=IF({c["on"]}="yes",IF({c["given"]}="moe",{c["up"]}/1000000,{c["budget"]}),0)',
                        styles.budget),
-            "unbounded": (f'={c["stated"]}*IF(AND(definition="zcdp",mode="tight-bounded"),0.5,1)', styles.budget),
-            "bounded": (f'={c["stated"]}*IF(AND(definition="zcdp",mode="tight"),4,2)', styles.budget),
+            "unbounded": (f"={c['stated']}*{_multiple(spec.kind, 'tight-bounded', 0.5, 1)}", styles.budget),
+            "bounded": (f"={c['stated']}*{_multiple(spec.kind, 'tight', 4, 2)}", styles.budget),
             "share": (f"=IF(loss_unbounded>0,{c['unbounded']}/loss_unbounded,0)", styles.share),
             "variance": (f'=IF({on},IF(definition="zcdp",{c["sigma"]}^2,2*EXP(-1/{c["sigma"]})/'
                          f'(1-EXP(-1/{c["sigma"]}))^2),"")', styles.number),
@@ -146,10 +147,22 @@ class Levels:
         }
 
 
-def _factor(tau: str) -> str:
-    """Return the formula for the noise factor of a tabulation that counts people."""
+def _factor(kind: Kind, tau: str) -> str:
+    """Return the formula for the noise factor of a tabulation."""
+    if kind == "dropped":
+        return '=IF(definition="zcdp",0.5,1)'
+    if kind != "persons":
+        return '=IF(AND(definition="zcdp",mode="tight"),1,2)'
     zcdp = f'IF(mode="published",2*({tau}+1)^2,IF(mode="tight",{tau}^2,2*{tau}^2))'
     return f'=IF(definition="zcdp",{zcdp},IF(mode="published",2*{tau}+2,2*{tau}))'
+
+
+def _multiple(kind: Kind, mode: str, there: float, elsewhere: float) -> str:
+    """Return the formula for the loss per unit of budget, which has another value in one mode of zCDP.
+
+    The loss of dropped persons is the same in every mode.
+    """
+    return f"{elsewhere}" if kind == "dropped" else f'IF(AND(definition="zcdp",mode="{mode}"),{there},{elsewhere})'
 
 
 def _probability(m: str, sigma: str) -> str:

@@ -13,6 +13,7 @@ from phsafe.model.levels import RACE_COLUMNS, Level
 from phsafe.model.schema import PERSONS, UNITS, Column
 
 IterateBy = Literal["person", "householder"]
+Kind = Literal["persons", "units", "dropped", "oversized"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Tabulation:
     paper); without one it counts units (algorithm 2). `cells` maps a line of the table shell to a condition on one
     joined row; the cells of a tabulation don't overlap. With `iterate_by` None it is published for the total
     population only.
+
+    `beyond` makes it a measurement of what the threshold of another tabulation drops: with the person filter of that
+    tabulation it counts the persons dropped, by attributes of the person and public geography alone, without their
+    unit (claim C14); without a person filter it counts oversized units, those with dropped persons (claim C15).
     """
 
     name: str
@@ -30,6 +35,7 @@ class Tabulation:
     persons: Where | None = None
     units: Where = field(default_factory=Where)
     iterate_by: IterateBy | None = "householder"
+    beyond: Tabulation | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", self.name):
@@ -40,6 +46,7 @@ class Tabulation:
             raise ValueError(
                 f"{self.name}: expected iterate_by to be {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}"
             )
+        _refuse_other_universe(self)
         _refuse_foreign_columns(self)
         _refuse_overlapping_cells(self)
 
@@ -47,9 +54,26 @@ class Tabulation:
         return hash(self.name)
 
     @property
+    def kind(self) -> Kind:
+        """What it counts: persons up to a threshold, units, dropped persons, or oversized households."""
+        if self.beyond is None:
+            return "persons" if self.counts_persons else "units"
+        return "dropped" if self.counts_persons else "oversized"
+
+    @property
     def counts_persons(self) -> bool:
-        """Whether it counts persons (with a truncation threshold) rather than units."""
+        """Whether it counts persons rather than units."""
         return self.persons is not None
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether it counts persons up to a truncation threshold of its own."""
+        return self.kind == "persons"
+
+    @property
+    def threshold(self) -> str:
+        """The tabulation whose truncation threshold τ applies. A tabulation of units names itself and has none."""
+        return self.name if self.beyond is None else self.beyond.name
 
     def allows(self, level: Level) -> bool:
         """Whether the tabulation can be published at a level."""
@@ -99,7 +123,11 @@ class Average:
 
 @dataclass(frozen=True)
 class Table:
-    """A published table: title, universe, shell, and the tabulations behind it."""
+    """A published table: title, universe, shell, and the tabulations behind it.
+
+    `truncation` lists the tabulations that measure what the thresholds of the table drop. Their budgets are optional,
+    and the shell doesn't depend on them.
+    """
 
     name: str
     title: str
@@ -108,14 +136,15 @@ class Table:
     tabulations: tuple[Tabulation, ...]
     derived: tuple[Derived, ...] = ()
     average: Average | None = None
+    truncation: tuple[Tabulation, ...] = ()
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     @property
     def outputs(self) -> tuple[Tabulation | Derived, ...]:
-        """The tabulations that are written to files, numerators first."""
-        return (*self.derived, *self.tabulations)
+        """The tabulations that are written to files: numerators first, what truncation drops last."""
+        return (*self.derived, *self.tabulations, *self.truncation)
 
 
 class Catalog:
@@ -127,12 +156,14 @@ class Catalog:
 
     Raises:
         ValueError: Two tabulations or levels have the same name, two geographies the same region type, or a derived
-            tabulation has an unknown source.
+            tabulation or one of what truncation drops has an unknown source.
 
     Example:
         >>> from phsafe import CENSUS_2020
-        >>> [t.name for t in CENSUS_2020.tabulations]
+        >>> [t.name for t in CENSUS_2020.tabulations][:9]
         ['PH1_num', 'PH1_denom', 'PH2', 'PH3', 'PH4', 'PH5_denom', 'PH6', 'PH7', 'PH8_denom']
+        >>> [t.name for t in CENSUS_2020.truncation][:4]
+        ['PH1_dropped', 'PH1_oversized', 'PH2_oversized', 'PH3_dropped']
         >>> [d.name for d in CENSUS_2020.derived]
         ['PH5_num', 'PH8_num']
         >>> [level.label for level in CENSUS_2020.levels][3:5]
@@ -154,11 +185,24 @@ class Catalog:
         for derived in self.derived:
             if derived.source not in names:
                 raise ValueError(f"{derived.name}: expected a tabulation as source, got {derived.source!r}")
+        for table in tables:
+            wrong = [t.name for t in table.tabulations if t.beyond is not None]
+            wrong += [t.name for t in table.truncation if t.beyond not in self.tabulations]
+            if wrong:
+                raise ValueError(
+                    f"{table.name}: expected tabulations beyond a threshold of this catalog in truncation and no "
+                    f"others there, got {', '.join(wrong)}"
+                )
 
     @cached_property
     def tabulations(self) -> tuple[Tabulation, ...]:
-        """All measured tabulations, in table order."""
-        return tuple(tabulation for table in self.tables for tabulation in table.tabulations)
+        """All measured tabulations: those behind the tables in table order, then what their truncation drops."""
+        return (*(tabulation for table in self.tables for tabulation in table.tabulations), *self.truncation)
+
+    @cached_property
+    def truncation(self) -> tuple[Tabulation, ...]:
+        """The tabulations of what truncation drops, in table order."""
+        return tuple(tabulation for table in self.tables for tabulation in table.truncation)
 
     @cached_property
     def derived(self) -> tuple[Derived, ...]:
@@ -167,8 +211,25 @@ class Catalog:
 
     @cached_property
     def outputs(self) -> tuple[Tabulation | Derived, ...]:
-        """All tabulations that are written to files, measured and derived, in table order."""
-        return tuple(output for table in self.tables for output in table.outputs)
+        """All tabulations that are written to files: measured and derived ones in table order, then truncation."""
+        outputs = [output for table in self.tables for output in table.outputs]
+        return (*(output for output in outputs if output not in self.truncation), *self.truncation)
+
+    def table_of(self, output: Tabulation | Derived) -> Table:
+        """The table that an output belongs to."""
+        return next(table for table in self.tables if output in table.outputs)
+
+    def title(self, output: Tabulation | Derived) -> str:
+        """What an output shows, such as ``Dropped persons (PH1)``; the title of its table for others.
+
+        >>> from phsafe import CENSUS_2020
+        >>> CENSUS_2020.title(CENSUS_2020.tabulation("PH7_oversized"))
+        'Oversized households (PH7)'
+        """
+        table = self.table_of(output)
+        if isinstance(output, Tabulation) and output.beyond is not None:
+            return f"{'Dropped persons' if output.counts_persons else 'Oversized households'} ({table.name})"
+        return table.title
 
     def tabulation(self, name: str) -> Tabulation:
         """The measured tabulation with this name."""
@@ -191,18 +252,31 @@ class Catalog:
         return Catalog((*self.tables, *tables), (*self.levels, *levels))
 
 
+def _refuse_other_universe(tabulation: Tabulation) -> None:
+    """Refuse to count beyond a threshold that doesn't exist, or with another filter than that of the threshold."""
+    if tabulation.beyond is None:
+        return
+    if not tabulation.beyond.is_truncated:
+        raise ValueError(
+            f"{tabulation.name}: expected beyond to be a tabulation of persons with a threshold, "
+            f"got {tabulation.beyond.name}"
+        )
+    if tabulation.kind == "dropped" and tabulation.persons != tabulation.beyond.persons:
+        raise ValueError(f"{tabulation.name}: expected the person filter of {tabulation.beyond.name}, got another")
+    if tabulation.kind == "dropped" and tabulation.units != Where():
+        raise ValueError(f"{tabulation.name}: dropped persons are counted without their unit, got a unit filter")
+
+
 def _refuse_foreign_columns(tabulation: Tabulation) -> None:
     """Refuse columns and codes that a condition's row doesn't have, and anything that isn't a plain condition.
 
-    A filter reads its own record, a cell one joined row. RTYPE is in persons and units, so only filters may use it.
+    A filter reads its own record, a cell one joined row; dropped persons are not joined (claim C14). RTYPE is in
+    persons and units, so only filters may use it.
     """
     person = {c.name: c for c in PERSONS.columns if c.name != "MAFID"}
     unit = {c.name: c for c in UNITS.columns if c.name != "MAFID"}
-    joined = {
-        name: column
-        for name, column in (unit | person if tabulation.counts_persons else unit).items()
-        if name != "RTYPE"
-    }
+    rows = {"persons": unit | person, "units": unit, "dropped": person, "oversized": unit}[tabulation.kind]
+    joined = {name: column for name, column in rows.items() if name != "RTYPE"}
     checks = [("unit filter", tabulation.units, unit)]
     checks += [("person filter", tabulation.persons, person)] if tabulation.persons is not None else []
     checks += [(f"cell {number}", cell, joined) for number, cell in tabulation.cells.items()]
@@ -221,6 +295,8 @@ def _refuse_foreign_columns(tabulation: Tabulation) -> None:
         _refuse_foreign_codes(f"{tabulation.name}, {name}", condition, allowed)
     if tabulation.iterate_by == "person" and not tabulation.counts_persons:
         raise ValueError(f"{tabulation.name}: a tabulation of units can't iterate by person; use householder")
+    if tabulation.iterate_by == "householder" and tabulation.kind == "dropped":
+        raise ValueError(f"{tabulation.name}: dropped persons can't iterate by householder; use person or None")
 
 
 def _refuse_foreign_codes(context: str, condition: Where, columns: Mapping[str, Column]) -> None:

@@ -6,10 +6,12 @@ estimates, documentation) reads these declarations, so adding a table means addi
 
 from __future__ import annotations
 
-from phsafe.model.conditions import where
+from collections.abc import Mapping
+
+from phsafe.model.conditions import Where, where
 from phsafe.model.levels import LEVELS
 from phsafe.model.schema import FAMILY, OWN_CHILDREN
-from phsafe.model.spec import Average, Catalog, Derived, Line, Table, Tabulation
+from phsafe.model.spec import Average, Catalog, Derived, IterateBy, Line, Table, Tabulation
 
 
 def _shell(*lines: tuple[int, str] | tuple[int, str, tuple[int, ...]]) -> tuple[Line, ...]:
@@ -42,6 +44,67 @@ FAMILY_AGES = [
     for i, household_type in enumerate(WITH_OWN_CHILDREN)
     for j, ages in enumerate(CHILD_AGES.values())
 ]
+#: Minors by relationship, whatever their household type: the lines of PH3's shell.
+BY_RELATIONSHIP = {
+    2: where(RELSHIP=["20", "21", "22", "23", "24", "34", "35", "36"]),
+    3: where(RELSHIP=OWN_CHILDREN),
+    9: where(RELSHIP="30"),
+    10: where(RELSHIP=["28", "29", "31", "32", "33"]),
+}
+
+# Counts of persons up to a threshold. PH1_num, PH2 and PH7 have the same universe.
+PH1_PERSONS = Tabulation("PH1_num", persons=HOUSEHOLD_PERSON, cells=BY_AGE)
+PH2_PERSONS = Tabulation(
+    "PH2",
+    persons=HOUSEHOLD_PERSON,
+    cells={
+        3: where(HHT2=MARRIED, CPLT="1"),
+        4: where(HHT2=MARRIED, CPLT="2"),
+        6: where(HHT2=COHABITING, CPLT="3"),
+        7: where(HHT2=COHABITING, CPLT="4"),
+        9: where(HHT2="09"),
+        10: where(HHT2=["10", "11", "12"]),
+        12: where(HHT2="05"),
+        13: where(HHT2=["06", "07", "08"]),
+    },
+    iterate_by=None,
+)
+PH3_PERSONS = Tabulation(
+    "PH3",
+    persons=where(RTYPE=3, QAGE=MINOR),
+    cells={
+        2: BY_RELATIONSHIP[2],
+        **{
+            line: BY_RELATIONSHIP[3] & where(HHT2=household_type)
+            for line, household_type in enumerate(WITH_OWN_CHILDREN, start=4)
+        },
+        9: BY_RELATIONSHIP[9],
+        10: BY_RELATIONSHIP[10],
+    },
+    iterate_by="person",
+)
+PH4_PERSONS = Tabulation("PH4", persons=where(RTYPE=3, RELSHIP=FAMILY), units=FAMILY_UNIT, cells=BY_AGE)
+PH6_PERSONS = Tabulation(
+    "PH6", persons=where(RTYPE=3, QAGE=MINOR, RELSHIP=OWN_CHILDREN), cells=dict(FAMILY_AGES), iterate_by=None
+)
+PH7_PERSONS = Tabulation(
+    "PH7", persons=HOUSEHOLD_PERSON, cells={2: where(TEN="1"), 3: where(TEN="2"), 4: where(TEN=["3", "4"])}
+)
+
+
+def _dropped(
+    name: str, beyond: Tabulation, cells: Mapping[int, Where], iterate_by: IterateBy | None = None
+) -> Tabulation:
+    """The persons beyond a threshold, by attributes of the person alone."""
+    return Tabulation(name, cells, persons=beyond.persons, iterate_by=iterate_by, beyond=beyond)
+
+
+def _oversized(
+    name: str, beyond: Tabulation, cells: Mapping[int, Where], iterate_by: IterateBy | None = "householder"
+) -> Tabulation:
+    """The households with more persons than a threshold."""
+    return Tabulation(name, cells, units=beyond.units, iterate_by=iterate_by, beyond=beyond)
+
 
 PH1 = Table(
     name="PH1",
@@ -49,10 +112,14 @@ PH1 = Table(
     universe="Households",
     shell=AGE_SHELL,
     tabulations=(
-        Tabulation("PH1_num", persons=HOUSEHOLD_PERSON, cells=BY_AGE),
+        PH1_PERSONS,
         Tabulation("PH1_denom", units=OCCUPIED, cells={1: where()}),
     ),
     average=Average("PH1_num", "PH1_denom", per={1: 1, 2: 1, 3: 1}, at_least=1),
+    truncation=(
+        _dropped("PH1_dropped", PH1_PERSONS, BY_AGE),
+        _oversized("PH1_oversized", PH1_PERSONS, {1: where()}),
+    ),
 )
 
 PH2 = Table(
@@ -74,23 +141,8 @@ PH2 = Table(
         (2, "Living alone"),
         (2, "Living with others"),
     ),
-    tabulations=(
-        Tabulation(
-            "PH2",
-            persons=HOUSEHOLD_PERSON,
-            cells={
-                3: where(HHT2=MARRIED, CPLT="1"),
-                4: where(HHT2=MARRIED, CPLT="2"),
-                6: where(HHT2=COHABITING, CPLT="3"),
-                7: where(HHT2=COHABITING, CPLT="4"),
-                9: where(HHT2="09"),
-                10: where(HHT2=["10", "11", "12"]),
-                12: where(HHT2="05"),
-                13: where(HHT2=["06", "07", "08"]),
-            },
-            iterate_by=None,
-        ),
-    ),
+    tabulations=(PH2_PERSONS,),
+    truncation=(_oversized("PH2_oversized", PH2_PERSONS, PH2_PERSONS.cells, iterate_by=None),),
 )
 
 PH3 = Table(
@@ -106,21 +158,10 @@ PH3 = Table(
         (2, "Grandchild"),
         (2, "Other relatives"),
     ),
-    tabulations=(
-        Tabulation(
-            "PH3",
-            persons=where(RTYPE=3, QAGE=MINOR),
-            cells={
-                2: where(RELSHIP=["20", "21", "22", "23", "24", "34", "35", "36"]),
-                **{
-                    line: where(RELSHIP=OWN_CHILDREN, HHT2=household_type)
-                    for line, household_type in enumerate(WITH_OWN_CHILDREN, start=4)
-                },
-                9: where(RELSHIP="30"),
-                10: where(RELSHIP=["28", "29", "31", "32", "33"]),
-            },
-            iterate_by="person",
-        ),
+    tabulations=(PH3_PERSONS,),
+    truncation=(
+        _dropped("PH3_dropped", PH3_PERSONS, BY_RELATIONSHIP, iterate_by="person"),
+        _oversized("PH3_oversized", PH3_PERSONS, {4 + i: where(HHT2=code) for i, code in enumerate(WITH_OWN_CHILDREN)}),
     ),
 )
 
@@ -129,7 +170,11 @@ PH4 = Table(
     title="Population in Families by Age",
     universe="Population in families",
     shell=AGE_SHELL,
-    tabulations=(Tabulation("PH4", persons=where(RTYPE=3, RELSHIP=FAMILY), units=FAMILY_UNIT, cells=BY_AGE),),
+    tabulations=(PH4_PERSONS,),
+    truncation=(
+        _dropped("PH4_dropped", PH4_PERSONS, BY_AGE),
+        _oversized("PH4_oversized", PH4_PERSONS, {1: where()}),
+    ),
 )
 
 PH5 = Table(
@@ -157,11 +202,14 @@ PH6 = Table(
             ]
         ),
     ),
-    tabulations=(
-        Tabulation(
-            "PH6",
-            persons=where(RTYPE=3, QAGE=MINOR, RELSHIP=OWN_CHILDREN),
-            cells=dict(FAMILY_AGES),
+    tabulations=(PH6_PERSONS,),
+    truncation=(
+        # Ages have no line of their own: the youngest are cell 1. Household types have lines 2, 7, 12 and 17.
+        _dropped("PH6_dropped", PH6_PERSONS, dict(enumerate((where(QAGE=a) for a in CHILD_AGES.values()), start=1))),
+        _oversized(
+            "PH6_oversized",
+            PH6_PERSONS,
+            {2 + 5 * i: where(HHT2=code) for i, code in enumerate(WITH_OWN_CHILDREN)},
             iterate_by=None,
         ),
     ),
@@ -177,13 +225,8 @@ PH7 = Table(
         (1, "Owned free and clear"),
         (1, "Renter occupied"),
     ),
-    tabulations=(
-        Tabulation(
-            "PH7",
-            persons=HOUSEHOLD_PERSON,
-            cells={2: where(TEN="1"), 3: where(TEN="2"), 4: where(TEN=["3", "4"])},
-        ),
-    ),
+    tabulations=(PH7_PERSONS,),
+    truncation=(_oversized("PH7_oversized", PH7_PERSONS, PH7_PERSONS.cells),),
 )
 
 PH8 = Table(

@@ -20,6 +20,7 @@ from phsafe.privacy_math import sensitivity
 
 if TYPE_CHECKING:
     from phsafe.configs.grid import NoiseOf
+    from phsafe.model.spec import Kind
     from phsafe.privacy_math.sensitivity import Definition, Mode
 
 DEFAULT_DELTA = Decimal("1e-10")
@@ -54,6 +55,7 @@ class Event:
     """One noisy measurement: the tabulation and level, the sensitivity Δ, the noise, the stated budget and the loss."""
 
     tabulation: str
+    kind: Kind
     level: str
     tau: int | None
     mode: Mode
@@ -63,11 +65,11 @@ class Event:
     loss: Loss
 
     def tight_loss(self) -> Loss:
-        """The loss of the same noise under the smallest Δ that holds for every cell map (claims C4 and C5).
+        """The loss of the same noise under the smallest Δ that holds for every cell map (claims C4, C5 and C14).
 
         Computed from σ² = k/ρ. The variance actually used is never smaller, so the loss is never understated.
         """
-        used, tight = (sensitivity.of(self.tau, mode) for mode in (self.mode, "tight"))
+        used, tight = (sensitivity.of(self.kind, self.tau, mode) for mode in (self.mode, "tight"))
         if self.loss.definition == "puredp":
             ratio, bounded_ratio = Fraction(tight.l1, used.l1), Fraction(tight.bounded_l1, used.l1)
         else:
@@ -114,11 +116,12 @@ def account_of(config: Config, completed: Iterable[tuple[Measurement, Noise]]) -
 
 def event_of(config: Config, measurement: Measurement, noise: Noise) -> Event:
     """The event of a measurement with the given noise (claims C6, C9 and C10)."""
-    tau = config.tau.get(measurement.tabulation.name)
-    delta = sensitivity.of(tau, config.sensitivity)
+    tau, kind = config.tau_of(measurement.tabulation), measurement.tabulation.kind
+    delta = sensitivity.of(kind, tau, config.sensitivity)
     stated = Fraction(measurement.budget)
     return Event(
         tabulation=measurement.tabulation.name,
+        kind=kind,
         level=measurement.level.key,
         tau=tau,
         mode=config.sensitivity,

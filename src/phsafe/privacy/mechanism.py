@@ -179,7 +179,8 @@ def _tabulation(
     """The OpenDP transformation from the exact counts to the count vector of one level.
 
     Stability: adding or removing one person record moves the vector by at most Δ (claim C4, from C1 to C3; in the
-    published mode claim C7), and n records move it by at most n·Δ (triangle inequality).
+    published mode claim C7; dropped persons and oversized households: claims C14 and C15), and n records move it by
+    at most n·Δ (triangle inequality).
     """
 
     def stability(records: int) -> float | int:
@@ -192,10 +193,11 @@ def _tabulation(
 
 def _calibration(config: Config, measurement: Measurement) -> tuple[float, float]:
     """Δ rounded up to a float, and the unbounded loss rounded down to a float."""
-    delta = sensitivity.of(config.tau.get(measurement.tabulation.name), config.sensitivity)
+    tabulation = measurement.tabulation
+    delta = sensitivity.of(tabulation.kind, config.tau_of(tabulation), config.sensitivity)
     unbounded, _ = delta.loss(config.privacy, Fraction(measurement.budget))
     if not unbounded > 0:
-        raise ConfigError(f"{measurement.tabulation.name}, {measurement.level.key}: expected a budget above 0")
+        raise ConfigError(f"{tabulation.name}, {measurement.level.key}: expected a budget above 0")
     return delta.distance(config.privacy), round_down(unbounded)
 
 

@@ -146,7 +146,7 @@ def claimed(case: Case, pair: Neighbours) -> float:
     """The loss that the config claims for these neighbours, both levels together (claims C8 and C9)."""
     total = Fraction(0)
     for m in pair.config.measurements():
-        delta = sensitivity.of(pair.config.tau.get(m.tabulation.name), case.mode)
+        delta = sensitivity.of(m.tabulation.kind, pair.config.tau_of(m.tabulation), case.mode)
         total += delta.loss(case.definition, Fraction(m.budget))[case.bounded]
     return float_above(total)
 

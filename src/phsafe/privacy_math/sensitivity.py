@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from phsafe.model.spec import Kind
+
 Mode = Literal["published", "tight", "tight-bounded"]
 Definition = Literal["zcdp", "puredp"]
 MODES: tuple[Mode, ...] = ("published", "tight", "tight-bounded")
@@ -24,7 +26,8 @@ class Sensitivity:
     `bounded_l2_squared` and `bounded_l1` that between bounded neighbours (one record replaced). The loss of a level is
     its stated ρ times `unbounded`, or times `bounded`.
 
-    >>> of(10, "tight-bounded").loss("zcdp", Fraction(1)), of(10, "tight-bounded").loss("puredp", Fraction(1))
+    >>> delta = of("persons", 10, "tight-bounded")
+    >>> delta.loss("zcdp", Fraction(1)), delta.loss("puredp", Fraction(1))
     ((Fraction(1, 2), Fraction(2, 1)), (Fraction(1, 1), Fraction(2, 1)))
     """
 
@@ -81,13 +84,34 @@ def person_sensitivity(tau: int, mode: Mode) -> Sensitivity:
 
 
 def unit_sensitivity(mode: Mode) -> Sensitivity:
-    """The sensitivity of a count of units, one per household (claims C4 and C5; published: claim C7)."""
+    """The sensitivity of a count of units, one per household (claims C4 and C5; published: claim C7).
+
+    Oversized households are units (claim C15).
+    """
     return _sensitivity(1, 2, mode)
 
 
-def of(tau: int | None, mode: Mode) -> Sensitivity:
-    """The sensitivity of a tabulation with truncation threshold τ, or of a tabulation of units if τ is None."""
-    return unit_sensitivity(mode) if tau is None else person_sensitivity(tau, mode)
+def dropped_sensitivity(mode: Mode) -> Sensitivity:
+    """The sensitivity of a count of dropped persons: one record changes one cell by one, in every mode (claim C14)."""
+    return Sensitivity(
+        mode,
+        l2_squared=1,
+        l1=1,
+        bounded_l2_squared=2,
+        bounded_l1=2,
+        unbounded=Fraction(1),
+        bounded=Fraction(2),
+    )
+
+
+def of(kind: Kind, tau: int | None, mode: Mode) -> Sensitivity:
+    """The sensitivity of a tabulation of a kind; τ is the threshold of a tabulation of persons."""
+    if kind == "dropped":
+        return dropped_sensitivity(mode)
+    if kind == "persons":
+        assert tau is not None
+        return person_sensitivity(tau, mode)
+    return unit_sensitivity(mode)
 
 
 def _sensitivity(max_contribution: int, published: int, mode: Mode) -> Sensitivity:

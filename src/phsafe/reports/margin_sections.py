@@ -119,13 +119,15 @@ def _margin_rows(subject: Subject, levels: Sequence[Level]) -> Iterator[list[Chi
     config = subject.config
     rows = {(row.event.tabulation, row.event.level): row for row in subject.budget.rows}
     for output, _ in config.outputs():
-        source = config.catalog.measured(output).name
+        measured = config.catalog.measured(output)
+        source = measured.name
         if source != output.name:
             note = el("small", f"summed from {source}, at no privacy cost")
             yield [join(output.name, note), *[""] * (len(levels) + 1)]
             continue
-        tau = config.tau.get(source)
-        cells: list[Child] = [source, str(tau) if tau else NOTHING]
+        tau = config.tau_of(measured)
+        name = source if measured.beyond is None else join(source, el("small", config.catalog.title(measured)))
+        cells: list[Child] = [name, str(tau) if tau else NOTHING]
         for level in levels:
             row = rows.get((source, level.key))
             if row is None:

@@ -52,7 +52,7 @@ def _plain_language(subject: Subject) -> Html:
     guesses = {row["neighbours"]: row["guesses_text"] for row in person(loss, subject.budget.delta)}
     unit = UNITS[config.privacy]
     tau = sorted({m.tabulation.name: config.tau[m.tabulation.name] for m in config.measurements()
-                  if m.tabulation.counts_persons}.items())  # fmt: skip
+                  if m.tabulation.is_truncated}.items())  # fmt: skip
     return join(
         el("h3", "What is promised"),
         el(

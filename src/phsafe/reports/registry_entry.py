@@ -240,7 +240,7 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
     software = " and ".join(f"{printable(n, 40)} {printable(v, 40)}" for n, v in list(known.items())[:10])
     tau = ", ".join(
         f"{name} {config.tau[name]}"
-        for name in dict.fromkeys(m.tabulation.name for m in config.measurements() if m.tabulation.counts_persons)
+        for name in dict.fromkeys(m.tabulation.name for m in config.measurements() if m.tabulation.is_truncated)
     )
     derived = ", ".join(output.name for output, _ in config.outputs() if output not in config.catalog.tabulations)
     return {
