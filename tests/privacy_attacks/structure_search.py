@@ -114,8 +114,12 @@ class Table:
         vectors = {key: self._vectors(key) for key, weight in weights.items() if weight}
         best = 0.0
         for s, t in product(range(self.signatures), repeat=2):
-            gone = [w * vectors[k][:, s] if norm == "l1" else w**0.5 * vectors[k][:, s] for k, w in weights.items() if w]
-            come = [w * vectors[k][:, t] if norm == "l1" else w**0.5 * vectors[k][:, t] for k, w in weights.items() if w]
+            gone = [
+                w * vectors[k][:, s] if norm == "l1" else w**0.5 * vectors[k][:, s] for k, w in weights.items() if w
+            ]
+            come = [
+                w * vectors[k][:, t] if norm == "l1" else w**0.5 * vectors[k][:, t] for k, w in weights.items() if w
+            ]
             before, after = np.concatenate(gone, axis=1), np.concatenate(come, axis=1)
             # Some persons z are kept both times; x goes and y comes, or (for kind 0, outside of the filter) nobody.
             for copies, swap in [(n, slice(None)) for n in range(tau)] + [(tau, slice(1))]:

@@ -38,7 +38,7 @@ def places_of(kinds: int, signatures: int, cells: int):
 def is_rectangular(places) -> bool:
     """Whether each place is a set of persons times a set of signatures, as conditions require."""
     rows = {}
-    for (i, row) in enumerate(places):
+    for i, row in enumerate(places):
         for j, cell in enumerate(row):
             rows.setdefault(cell, set()).add((i, j))
     rows.pop(search.NOWHERE)

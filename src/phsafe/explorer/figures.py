@@ -22,6 +22,7 @@ from phsafe.model.exact_numbers import round_up, text
 from phsafe.model.spec import Derived, Table
 from phsafe.privacy.accountant import DEFAULT_DELTA, Loss
 from phsafe.privacy.budgets import Budget, BudgetRow, budget
+from phsafe.privacy.mechanism import Noise
 from phsafe.privacy_math import noise_sums
 from phsafe.privacy_math.margins import Z
 
@@ -54,15 +55,30 @@ class Figures:
 
     def moe(self, part: line_sums.CellSum, level: str) -> float:
         """Return the MOE of a sum of basis cells by the paper's formula."""
-        return noise_sums.moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
+        noise, terms = self._noise(part, level)
+        return noise_sums.moe(self.config.privacy, noise, terms)
 
     def exact_moe(self, part: line_sums.CellSum, level: str) -> int:
         """Return the MOE of a sum of basis cells as the 90 % quantile of its noise."""
-        return noise_sums.exact_moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
+        noise, terms = self._noise(part, level)
+        return noise_sums.exact_moe(self.config.privacy, noise, terms)
 
     def variance(self, part: line_sums.CellSum, level: str) -> float:
         """Return the noise variance of a sum of basis cells."""
-        return part.cells * self.rows[part.tabulation, level].event.noise.variance
+        blocks = self.rows[part.tabulation, level].event.blocks
+        return sum(len(set(part.basis) & set(one.block.cells)) * one.noise.variance for one in blocks)
+
+    def _noise(self, part: line_sums.CellSum, level: str) -> tuple[Noise, int]:
+        """Return the noise of a term of a sum and the number of terms; mixed Gaussian terms are taken as one."""
+        blocks = [
+            one for one in self.rows[part.tabulation, level].event.blocks if set(part.basis) & set(one.block.cells)
+        ]
+        if len(blocks) == 1:
+            return blocks[0].noise, part.cells
+        if self.config.privacy == "zcdp":
+            variance = self.variance(part, level)
+            return Noise(blocks[0].noise.distribution, variance**0.5, variance), 1
+        return max((one.noise for one in blocks), key=lambda noise: noise.scale), part.cells
 
     def row(self, key: Key) -> dict[str, Any]:
         """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""
@@ -81,7 +97,7 @@ class Figures:
             "moe": row.moe,
             "moe_text": f"{row.moe:,.2f}",
             "moe_exact": row.moe_exact,
-            "target": text(solve_targets.target_for(self.config, key[0], stated)),
+            "target": text(solve_targets.target_for(self.config, key, stated)),
         }
 
     def derived(self) -> list[dict[str, Any]]:
@@ -90,8 +106,8 @@ class Figures:
         for output, cells in line_sums.output_cells(self.config):
             if not isinstance(output, Derived):
                 continue
-            for cell, terms in cells.items():
-                part = line_sums.CellSum(output.source, terms)
+            for cell, sources in cells.items():
+                part = line_sums.CellSum(output.source, sources)
                 margins = {level.key: self._margin(part, level.key) for level in self.config.levels_of(output)}
                 found.append({"name": output.name, "cell": cell, "source": output.source, "levels": margins})
         return found
@@ -153,7 +169,7 @@ class Figures:
 
     def curve(self, key: Key) -> dict[str, Any]:
         """Return the MOE as a function of the budget, around the current budget, by the paper's formula."""
-        factor = float(solve_targets.noise_factor(self.config, key[0]))
+        factor = float(solve_targets.noise_factor(self.config, key))
         here = float(self.config.budgets[key[0]][key[1]])
         points = []
         for i in range(CURVE_POINTS):

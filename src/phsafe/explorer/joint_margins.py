@@ -20,17 +20,17 @@ from phsafe.privacy_math.margins import gaussian_moe
 
 
 def joint_moe(config: Config) -> dict[Key, float]:
-    """Return the 90 % MOE of a basis cell after joint estimation, by tabulation and level."""
+    """Return the 90 % MOE of a basis cell after joint estimation, by tabulation and level; of the noisiest block."""
     blocks: dict[Key, LevelBlock] = {}
-    variances, start, distribution = [], 0, ""
+    variances, start, distribution, cells = [], 0, "", []
     for event, m in zip(plan(config).events, config.measurements(), strict=True):
         groups = tuple((region, iteration.code) for region, iteration in m.level.groups(config.states))
         blocks[m.tabulation.name, m.level.key] = LevelBlock(m.tabulation, m.level, groups, start)
-        size = len(groups) * len(m.tabulation.cells)
-        variances.append(np.full(size, event.noise.variance))
-        start, distribution = start + size, event.noise.distribution
+        cells.append(start + list(m.tabulation.cells).index(event.noisiest.block.cells[0]))
+        of_cell = {cell: one.noise.variance for one in event.blocks for cell in one.block.cells}
+        variances.append(np.tile([of_cell[cell] for cell in m.tabulation.cells], len(groups)))
+        start, distribution = start + len(variances[-1]), event.noise.distribution
     measured = Measured(config, blocks, np.zeros(start), np.concatenate(variances), DENSITIES[distribution])
-    first = [block.start for block in blocks.values()]
-    chosen = sparse.csr_array((np.ones(len(first)), (range(len(first)), first)), shape=(len(first), start))
+    chosen = sparse.csr_array((np.ones(len(cells)), (range(len(cells)), cells)), shape=(len(cells), start))
     posterior = fit(measured).variance(chosen)
     return {key: gaussian_moe(float(v)) for key, v in zip(blocks, posterior, strict=True)}

@@ -160,7 +160,7 @@ class Scenario:
         number = _number(entry.value, minimum, maximum, path, problems)
         if number is None or (moe and f"tau.{self.catalog.tabulation(key[0]).threshold}" in problems):
             return Decimal(0)
-        return budget_for(draft, key[0], number) if moe else number
+        return budget_for(draft, key, number) if moe else number
 
     def _thresholds(self, problems: Problems) -> dict[str, int]:
         thresholds = {}

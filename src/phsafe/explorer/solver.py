@@ -23,7 +23,6 @@ from phsafe.errors import PHSafeError
 from phsafe.explorer import solve_targets
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.model.exact_numbers import text
-from phsafe.privacy_math import sensitivity
 from phsafe.privacy_math.margins import Z
 
 MILLION = 1_000_000
@@ -100,7 +99,7 @@ def solve(
     before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}
     for (name, level), target in request.moe.items():
-        budgets[name][level] = solve_targets.budget_for(before, name, target) if target > 0 else Decimal(0)
+        budgets[name][level] = solve_targets.budget_for(before, (name, level), target) if target > 0 else Decimal(0)
     for (name, level), floor in request.floors.items():
         budgets[name][level] = max(budgets[name][level], floor)
     _refuse_nation_in_puerto_rico(before, budgets)
@@ -115,7 +114,7 @@ def squared_moe(config: Config, weights: Mapping[Key, Decimal] | None = None) ->
     """Return the weighted sum of squared MOEs over all tabulations and levels; weights default to 1."""
     return math.fsum(
         float((weights or {}).get((m.tabulation.name, m.level.key), Decimal(1)))
-        * _squared_moe_factor(config, m.tabulation.name)
+        * _squared_moe_factor(config, (m.tabulation.name, m.level.key))
         / float(m.budget) ** _power(config)
         for m in config.measurements()
     )
@@ -161,13 +160,13 @@ def split_total(total: int, items: list[Item], power: int) -> dict[Key, int]:
 
 def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key, Decimal]) -> Config:
     assert request.total is not None
-    loss_of = {key: _loss_multiple(asked, key[0], request) for key in {*_keys(asked), *request.locks}}
+    loss_of = {key: _loss_multiple(asked, key, request) for key in {*_keys(asked), *request.locks}}
     locked = {key: before.budgets[key[0]][key[1]] for key in request.locks}
     spent = sum((loss_of[key] * Fraction(budget) for key, budget in locked.items()), Fraction(0))
     least = {**{key: Decimal(0) for key in _keys(asked)}, **request.floors}
     for key, target in request.moe.items():
         if target > 0:
-            least[key] = max(least[key], solve_targets.budget_for(asked, key[0], target))
+            least[key] = max(least[key], solve_targets.budget_for(asked, key, target))
     free = [key for key in _keys(asked) if key not in locked]
     if not free:
         raise PHSafeError("total: there is nothing to split, every level is locked or switched off; unlock one first")
@@ -175,9 +174,9 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
     items = [
         Item(
             key,
-            float(weights[key]) * _squared_moe_factor(asked, key[0]),
+            float(weights[key]) * _squared_moe_factor(asked, key),
             max(1, math.ceil(least[key] * MILLION)),
-            int(loss_of[key] / smallest),
+            math.ceil(loss_of[key] / smallest),
         )
         for key in free
     ]
@@ -198,12 +197,15 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
     return replace(asked, budgets=budgets)
 
 
-def _loss_multiple(config: Config, tabulation: str, request: Request) -> Fraction:
-    """Return the loss of a tabulation per unit of its stated budget, for the neighbours of a request."""
-    spec = config.catalog.tabulation(tabulation)
-    delta = sensitivity.of(spec.kind, config.tau_of(spec), config.sensitivity)
-    unbounded, bounded = delta.loss(config.privacy, Fraction(1))
-    return bounded if request.neighbours == "bounded" else unbounded
+def _loss_multiple(config: Config, key: Key, request: Request) -> Fraction:
+    """Return the loss of a level per unit of its stated budget, for the neighbours of a request.
+
+    The levels of a tabulation together can lose less than their sum (claim C19), so a total is never exceeded.
+    """
+    tabulation = config.catalog.tabulation(key[0])
+    level = next(level for level in config.catalog.levels if level.key == key[1])
+    losses = [block.delta.loss(config.privacy, block.share) for block in config.blocks(tabulation, level)]
+    return sum((loss[request.neighbours == "bounded"] for loss in losses), Fraction(0))
 
 
 def _with_modes(config: Config, request: Request) -> Config:
@@ -234,7 +236,7 @@ def _relative_share(item: Item, power: int) -> float:
     return float((item.cost / item.price) ** (1 / (power + 1)))
 
 
-def _squared_moe_factor(config: Config, tabulation: str) -> float:
+def _squared_moe_factor(config: Config, key: Key) -> float:
     """Return c in MOE² = c/ρ, or in MOE² = c/ε² under pure DP."""
-    k = solve_targets.noise_factor(config, tabulation)
+    k = solve_targets.noise_factor(config, key)
     return float(Z**2 * k) if config.privacy == "zcdp" else (float(solve_targets.LN_10) * float(k)) ** 2

@@ -131,8 +131,9 @@ def release(
         data: A data folder, a Census Edited File or frames, as for `validate`.
         out: The release folder to write; it must not exist yet.
         ledger: The population's ledger; by default the file beside the data folder with its name and ``.ledger``.
-        sensitivity: How one person's effect is bounded: ``published``, ``tight`` or ``tight-bounded``; by default the
-            config's mode.
+        sensitivity: How one person's effect is bounded: ``published``, ``tight``, ``tight-bounded`` or
+            ``structured``; by default the config's mode. All but ``published`` assume that geography is public, and
+            can protect a whole household less.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
         catalog: The tables and levels to publish; by default PH1–PH8 of the 2020 Census.

@@ -73,7 +73,9 @@ class BlockEvent:
     def losses(self, definition: Definition, *, tight: bool) -> Parts:
         """The losses under the sensitivity of the mode, or under the smallest one (claims C16, C17 and C19)."""
         true = self.tight if tight else self.block.delta
-        return Parts(*(Loss(definition, *loss) for loss in self.block.delta.losses_under(true, definition, self.stated)))
+        return Parts(
+            *(Loss(definition, *loss) for loss in self.block.delta.losses_under(true, definition, self.stated))
+        )
 
 
 @dataclass(frozen=True)

@@ -191,9 +191,7 @@ def opendp() -> Any:  # noqa: ANN401
     return dp
 
 
-def _tabulation(
-    space: tuple[Any, Any], definition: Definition, key: BlockKey, size: int, distance: float
-) -> Any:  # noqa: ANN401
+def _tabulation(space: tuple[Any, Any], definition: Definition, key: BlockKey, size: int, distance: float) -> Any:  # noqa: ANN401
     """The OpenDP transformation from the exact counts to the count vector of one block of a level.
 
     Stability: adding or removing one person record moves the vector by at most Δ (claim C4, from C1 to C3, or C16

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phsafe.privacy.accountant import float_above
+from phsafe.privacy.accountant import float_above, plan
 from phsafe.privacy.mechanism import noise_of
 from phsafe.privacy_audit import audited_mechanisms
 from phsafe.privacy_audit.attacker import Knowledge, learn
 from phsafe.privacy_audit.worst_cases import WORLD, Neighbours, neighbours
-from phsafe.privacy_math import sensitivity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,7 +132,7 @@ def audit_case(case: Case, trials: int) -> AuditFinding:
     pair = neighbours(worlds, case.definition, case.mode, case.stated, units=case.units, bounded=case.bounded)
     first, second = (_draw(case, pair, i, trials) for i in (0, 1))
     cut = max(1, int(TRAINING * trials))
-    scale = np.repeat([noise_of(pair.config, m).scale for m in pair.config.measurements()], WORLD // 2)
+    scale = np.repeat([noise_of(pair.config, m)[0].scale for m in pair.config.measurements()], WORLD // 2)
     knowledge = Knowledge(case.definition, scale, *(values[0] for values in pair.values))
     attack = learn(knowledge, (first[:cut], second[:cut]), trials - cut, FALSE_ALARM)
     tests = attack.binned(first[cut:]), attack.binned(second[cut:])
@@ -143,12 +141,9 @@ def audit_case(case: Case, trials: int) -> AuditFinding:
 
 
 def claimed(case: Case, pair: Neighbours) -> float:
-    """The loss that the config claims for these neighbours, both levels together (claims C8 and C9)."""
-    total = Fraction(0)
-    for m in pair.config.measurements():
-        delta = sensitivity.of(m.tabulation.kind, pair.config.tau_of(m.tabulation), case.mode)
-        total += delta.loss(case.definition, Fraction(m.budget))[case.bounded]
-    return float_above(total)
+    """The loss that the config claims for these neighbours, both levels together (claims C8, C9 and C19)."""
+    loss = plan(pair.config).total
+    return float_above(loss.bounded if case.bounded else loss.unbounded)
 
 
 def _draw(case: Case, pair: Neighbours, which: int, trials: int) -> NDArray[np.float64]:

@@ -17,8 +17,8 @@ from phsafe.privacy_math import sensitivity
 from phsafe.privacy_math.level_structure import BLIND, is_blind, structure_of
 from phsafe.privacy_math.sensitivity import Definition, Mode, Sensitivity
 
-#: Shares are ratios of square roots in whole numbers; these are the squares of their digits after the point.
-_PRECISION = 10**6
+#: Shares have four decimal places, so that losses stay short decimals.
+_PLACES = 10**4
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def blocks_of(
     if rest:
         delta = sensitivity.of(tabulation.kind, tau, mode, structure_of(tabulation, level, rest))
         parts.append((rest, delta, tabulation.kind == "dropped"))
-    weights = [math.isqrt(_PRECISION * len(cells) * delta.l2_squared) for cells, delta, _ in parts]
-    shares = [Fraction(weight, sum(weights)) for weight in weights]
-    if len(parts) == 2 and blind_share is not None:
-        shares = [blind_share, 1 - blind_share]
+    shares = [Fraction(1)]
+    if len(parts) == 2:
+        share = _blind_share(*(len(cells) * delta.l2_squared for cells, delta, _ in parts))
+        shares = [share, 1 - share] if blind_share is None else [blind_share, 1 - blind_share]
     return tuple(
         Block(tuple(cells), delta, share, without_units)
         for (cells, delta, without_units), share in zip(parts, shares, strict=True)
@@ -79,6 +79,15 @@ def blocks_of(
 def noise_factor(blocks: tuple[Block, ...], definition: Definition) -> Fraction:
     """The noise factor of the noisiest block of a level."""
     return max(block.noise_factor(definition) for block in blocks)
+
+
+def _blind_share(blind: int, rest: int) -> Fraction:
+    """√a/(√a + √b) with a and b = n·Δ² of the blocks, rounded to four places: the smallest sum of variances (claim C18).
+
+    Σ nΔ²/(2ρ) over blocks with a fixed Σ ρ is smallest at ρ ∝ √n·Δ.
+    """
+    weights = [math.isqrt(_PLACES**2 * n) for n in (blind, rest)]
+    return Fraction(min(max(round(Fraction(_PLACES * weights[0], sum(weights))), 1), _PLACES - 1), _PLACES)
 
 
 def _can_be_blind(tabulation: Tabulation, level: Level, cell: int) -> bool:

@@ -96,29 +96,60 @@ def sqrt_up(square: int) -> float:
     return root
 
 
+def person_sensitivity(tau: int, mode: Mode) -> Sensitivity:
+    """The sensitivity of a count of persons, at most τ per household, for any cell map.
+
+    Claims C4 and C5; published: claim C7.
+    """
+    return _published(2 * tau + 2) if mode == "published" else _of_structure(_ANY_PERSONS, tau, mode)
+
+
+def unit_sensitivity(mode: Mode) -> Sensitivity:
+    """The sensitivity of a count of units, one per household, for any cell map (claims C4 and C5; published: claim C7).
+
+    Oversized households are units (claim C15).
+    """
+    return _published(2) if mode == "published" else _of_structure(_ANY_UNITS, None, mode)
+
+
 def of(kind: Kind, tau: int | None, mode: Mode, structure: Structure | None = None) -> Sensitivity:
     """The sensitivity of a level.
 
     Args:
         kind: What the tabulation counts.
         tau: The threshold of a tabulation of persons.
-        mode: The sensitivity mode.
+        mode: The sensitivity mode. The published mode ignores the structure.
         structure: What the level reads, as `level_structure.structure_of` finds it (claim C16), or that it is counted
-            blind (claim C17). Without it, the bound holds for any cell map (claims C4 and C5). The published mode
-            ignores it (claim C7).
+            blind (claim C17). Without it, the bound holds for any cell map.
 
     >>> of("persons", 10, "tight").l2_squared, of("persons", 10, "published").l1, of("units", None, "tight").l1
     (200, 22, 2)
     """
     if kind == "dropped":
         return dropped_sensitivity(mode)
-    if structure is None:
-        structure = Structure("moves", 2, reads_units=True, counts_persons=kind == "persons")
-    if structure.level_class == "blind":
+    if structure is not None and structure.level_class == "blind":
         return _blind(mode)
+    if structure is not None and mode != "published":
+        return _of_structure(structure, tau, mode)
+    if kind == "persons":
+        assert tau is not None
+        return person_sensitivity(tau, mode)
+    return unit_sensitivity(mode)
+
+
+def dropped_sensitivity(mode: Mode) -> Sensitivity:
+    """The sensitivity of a count of dropped persons: one record changes one cell by one, in every mode (claim C14)."""
+    return _blind(mode)
+
+
+#: What may read anything.
+_ANY_PERSONS = Structure("moves", 2, reads_units=True, counts_persons=True)
+_ANY_UNITS = Structure("moves", 2, reads_units=True, counts_persons=False)
+
+
+def _of_structure(structure: Structure, tau: int | None, mode: Mode) -> Sensitivity:
+    """The smallest sensitivity of a structure, calibrated to the unbounded loss, or half as much in `tight-bounded`."""
     distances = structure.distances(tau)
-    if mode == "published":
-        return _published(2 * (tau or 0) + 2 if kind == "persons" else 2)
     unbounded = Fraction(1, 2) if mode == "tight-bounded" else Fraction(1)
     return Sensitivity(
         mode,
@@ -131,11 +162,6 @@ def of(kind: Kind, tau: int | None, mode: Mode, structure: Structure | None = No
         staying=structure.staying(tau),
         entering=structure.entering(tau),
     )
-
-
-def dropped_sensitivity(mode: Mode) -> Sensitivity:
-    """The sensitivity of a count of dropped persons: one record changes one cell by one, in every mode (claim C14)."""
-    return _blind(mode)
 
 
 def _blind(mode: Mode) -> Sensitivity:

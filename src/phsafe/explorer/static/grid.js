@@ -37,6 +37,7 @@ function choices() {
       ["published", "Published", "The 2020 bound: 2τ + 2 rows, all in one cell"],
       ["tight", "Tight", "The smallest valid bound for a person added or removed; keeps the unbounded loss"],
       ["tight-bounded", "Tight-bounded", "The smallest valid bound for a changed record; keeps the bounded loss"],
+      ["structured", "Structured", "Keeps the unbounded loss; counts cells that need no unit record without it. Like the tight modes, assumes public geography and can protect a whole household less"],
     ], scenario.sensitivity, whole("sensitivity"), "Sensitivity")),
     choice("Privacy", segmented("privacy", [["zcdp", "zCDP ρ", "Discrete Gaussian noise"], ["puredp", "Pure ε", "Two-sided geometric noise"]],
       scenario.privacy, whole("privacy"), "Privacy definition")),
