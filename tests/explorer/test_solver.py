@@ -47,7 +47,7 @@ def test_the_papers_targets_cost_0_488_under_tight():
 
 def test_target_for_finds_the_roundest_target_of_a_budget():
     for m in US.measurements():
-        assert target_for(US, m.tabulation.name, m.budget) == PAPER[m.tabulation.name][m.level.key]
+        assert target_for(US, (m.tabulation.name, m.level.key), m.budget) == PAPER[m.tabulation.name][m.level.key]
 
 
 def test_a_fixed_total_with_equal_weights_beats_2020():
@@ -98,7 +98,7 @@ def test_pure_dp_splits_and_meets_targets():
     assert solution.config.total == Fraction(TOTAL)
     assert squared_moe(solution.config) < squared_moe(solution.before)
     targeted = solve(US, paper(privacy="puredp")).config
-    assert targeted.budgets["PH1_denom"]["usa_*"] == budget_for(targeted, "PH1_denom", Decimal(500))
+    assert targeted.budgets["PH1_denom"]["usa_*"] == budget_for(targeted, ("PH1_denom", "usa_*"), Decimal(500))
 
 
 def test_weights_by_cells_favour_large_levels():
@@ -136,7 +136,7 @@ def test_moving_a_millionth_never_improves_a_split(items, extra, power):
 )
 def test_a_target_is_met_after_rounding(target, tau, privacy):
     config = Config.load({**US.to_production(), "tau": {**US.tau, "PH3": tau}, "privacy_defn": privacy})
-    rho = budget_for(config, "PH3", target)
+    rho = budget_for(config, ("PH3", "usa_*"), target)
     assert rho == rho.quantize(Decimal("0.000001"))
     budget = float(rho)
     moe = (

@@ -122,7 +122,7 @@ def test_recalculation_equals_phsafe_budget_before_and_after_changes(tmp_path):
     changed = replace(US, sensitivity="tight", tau={**US.tau, "PH1_num": 7}, budgets=budgets)
     budgets["PH3"]["state_A-G"] = Decimal("0.25")
     budgets["PH1_denom"]["state_*"] = Decimal(5)
-    budgets["PH7"]["usa_*"] = budget_for(changed, "PH7", Decimal(123))
+    budgets["PH7"]["usa_*"] = budget_for(changed, ("PH7", "usa_*"), Decimal(123))
     budgets["PH6"]["state_*"] = Decimal(0)
     check(recalculated(content, tmp_path, changes), changed)
 

@@ -57,7 +57,8 @@ def test_a_release_has_every_file_with_its_rows_and_integers(released):
 
 
 @pytest.mark.parametrize(
-    ("mode", "person", "unit"), [("published", 242, 2), ("tight", 100, 1), ("tight-bounded", 200, 2)]
+    ("mode", "person", "unit"),
+    [("published", 242, 2), ("tight", 50, 0.5), ("tight-bounded", 100, 1), ("structured", 0.5, 0.5)],
 )
 def test_variances_are_those_of_the_mode(us, small, tmp_path, mode, person, unit):
     made = release(us, small, tmp_path, sensitivity=mode)

@@ -38,15 +38,51 @@ def test_totals_of_the_2020_run(us):
 
 def test_totals_of_the_modes(us):
     losses = {mode: plan(us.with_sensitivity(mode)).total for mode in ("tight", "tight-bounded")}
-    assert losses["tight"] == Loss("zcdp", Fraction("1.257281"), Fraction("5.029124"))
-    assert losses["tight-bounded"] == Loss("zcdp", Fraction("0.6286405"), Fraction("2.514562"))
+    assert losses["tight"] == Loss("zcdp", Fraction("1.2197466"), Fraction("4.8789864"))
+    assert losses["tight-bounded"] == Loss("zcdp", Fraction("0.6098733"), Fraction("2.4394932"))
+    for mode, loss in losses.items():
+        account = plan(us.with_sensitivity(mode))
+        levels = sum(part.unbounded for part in account.totals("level").values())
+        assert levels == us.total * Fraction(1 if mode == "tight" else "0.5") > loss.unbounded, "the sum over levels"
+        assert sum(part.unbounded for part in account.totals("tabulation").values()) == loss.unbounded
+
+
+def test_blind_blocks_count_twice_for_a_replaced_record(us):
+    """Claims C17 to C19: PH1_num at `*` and three cells of PH3 are blind; everything else counts four times."""
+    account = plan(us.with_sensitivity("structured"))
+    assert account.total.unbounded == Fraction("1.2383568")
+    blind = {(e.tabulation, e.level): one for e in account.events for one in e.blocks if one.block.is_blind}
+    assert {name for name, _ in blind} == {"PH1_num", "PH3"} and len(blind) == 8
+    spent = sum(one.stated for one in blind.values())
+    assert account.total.bounded == 4 * account.total.unbounded - 2 * spent
+    assert account.tight_total == account.total
+    # The shares of a level's blocks use up its budget.
+    assert all(sum(one.stated for one in e.blocks) == e.stated for e in account.events)
+
+
+def test_the_larger_of_the_two_sums_is_the_loss(us):
+    """Claim C19: nearly all of PH4's budget at `*` makes entering the larger sum, at any other level staying."""
+    document = us.to_production() | {"sensitivity": "tight"}
+    budgets = document["privacy_budget"]
+    for key in ("usa_*", "usa_A-G"):
+        few = dict.fromkeys(budgets["PH4"], Decimal("0.00001")) | {key: Decimal(1)}
+        config = Config.load(document | {"privacy_budget": {**budgets, "PH4": few}})
+        loss = plan(config).totals("tabulation")["PH4"]
+        stays = {"usa_*": Fraction(2, 100), "state_*": Fraction(2, 100)}
+        staying = sum(Fraction(b) * stays.get(k, 1) for k, b in few.items())
+        entering = sum(Fraction(b) * (1 if k in stays else Fraction(1, 2)) for k, b in few.items())
+        assert loss.unbounded == max(staying, entering)
+        assert loss.bounded == 4 * loss.unbounded
+        assert (entering > staying) == (key == "usa_*")
 
 
 def test_the_2020_noise_accounted_tightly(us):
-    """Claims C4 and C5 applied to the published noise: the losses are 2.57 and 1.29 times smaller than stated."""
+    """Claims C16 and C19 applied to the published noise: the losses are 2.66 and 1.33 times smaller than stated."""
     tight = plan(us).tight_total
-    assert float(tight.unbounded) == pytest.approx(0.488, abs=0.0005)
-    assert float(tight.bounded) == pytest.approx(1.954, abs=0.0005)
+    assert round(float(tight.unbounded), 6) == 0.472713
+    assert tight.bounded == 4 * tight.unbounded
+    alone = sum(event.tight_loss().unbounded for event in plan(us).events)
+    assert round(float(alone), 6) == 0.480482, "each level by itself"
     for mode in ("tight", "tight-bounded"):
         account = plan(us.with_sensitivity(mode))
         assert account.tight_total == account.total, "tight modes are already accounted tightly"
@@ -54,10 +90,11 @@ def test_the_2020_noise_accounted_tightly(us):
 
 def test_tight_accounting_under_pure_dp(us):
     pure = Config.load({**us.to_production(), "privacy_defn": "puredp"})
-    shares = {e.tabulation: e.tight_loss().unbounded / e.stated for e in plan(pure).events}
-    assert shares["PH1_num"] == Fraction(20, 22)
-    assert shares["PH3"] == Fraction(12, 14)
-    assert shares["PH1_denom"] == 1
+    shares = {(e.tabulation, e.level): e.tight_loss().unbounded / e.stated for e in plan(pure).events}
+    assert shares["PH1_num", "usa_A-G"] == Fraction(20, 22)
+    assert shares["PH1_num", "usa_*"] == Fraction(10, 22)
+    assert shares["PH3", "usa_*"] == Fraction(12, 14)
+    assert (shares["PH1_denom", "usa_*"], shares["PH1_denom", "usa_A-G"]) == (Fraction(1, 2), 1)
     assert plan(pure).total == Loss("puredp", Fraction("1.257281"), Fraction("2.514562"))
 
 

@@ -32,7 +32,7 @@ def first(people: tuple[int, ...], tau: int) -> tuple[int, ...]:
 
 @cache
 def kept_pairs(kinds: int, tau: int) -> frozenset[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """All (kept before, kept after) of a household of at most τ + 2 persons that loses one, of any kinds in any order."""
+    """All (kept before, kept after) of a household of at most τ + 2 persons that loses one, in any order."""
     pairs = set()
     for size in range(1, tau + 3):
         for people in product((OUTSIDE, *range(kinds)), repeat=size):
@@ -49,7 +49,7 @@ def replaced_pairs(kinds: int, tau: int) -> frozenset[tuple[tuple[int, ...], tup
             kept = first(people, tau)
             for i, j, kind in product(range(size), range(size), (OUTSIDE, *range(kinds))):
                 rest = people[:i] + people[i + 1 :]
-                pairs.add((kept, first(rest[:j] + (kind,) + rest[j:], tau)))
+                pairs.add((kept, first((*rest[:j], kind, *rest[j:]), tau)))
     return frozenset(pairs)
 
 

@@ -57,8 +57,10 @@ def class_of(places) -> Structure:
     return Structure("mixed gate" if mixed else "uniform gate", distinct, True, True)
 
 
-@pytest.mark.parametrize(("kinds", "signatures", "cells", "tau"),
-                         [(2, 2, 3, 1), (2, 2, 3, 2), (2, 2, 3, 3), (3, 2, 2, 1), (3, 2, 2, 2), (2, 3, 2, 1), (2, 3, 2, 2)])  # fmt: skip
+SMALL = [(2, 2, 3, 1), (2, 2, 3, 2), (2, 2, 3, 3), (3, 2, 2, 1), (3, 2, 2, 2), (2, 3, 2, 1), (2, 3, 2, 2)]
+
+
+@pytest.mark.parametrize(("kinds", "signatures", "cells", "tau"), SMALL)
 def test_every_small_table_of_places(kinds, signatures, cells, tau):
     """C16: every place of every person under every signature, every household of up to τ + 2, every unit function."""
     seen = Counter()
@@ -113,7 +115,8 @@ CUSTOM = {
     "one cell reads the unit": ({1: AGES[0], 2: AGES[1] & where(TEN="1"), 3: AGES[2]}, where(), "mixed gate"),
     "one cell reads the unit and has a rival": (
         {1: AGES[0], 2: AGES[1] & where(TEN="1"), 3: AGES[1] & where(TEN="2")}, where(), "moves"),
-    "all cells read the same codes": ({1: AGES[0] & where(HHT="1"), 2: AGES[1] & where(HHT="1")}, where(), "uniform gate"),
+    "all cells read the same codes": (
+        {1: AGES[0] & where(HHT="1"), 2: AGES[1] & where(HHT="1")}, where(), "uniform gate"),
     "cells read different columns": ({1: AGES[0] & where(HHT="1"), 2: AGES[1] & where(TEN="1")}, where(), "mixed gate"),
     "the filter makes a rival impossible": (
         {1: AGES[0] & where(HHT="1"), 2: AGES[0] & where(HHT="4")}, where(HHT=["1", "2"]), "uniform gate"),
@@ -137,9 +140,8 @@ def test_custom_tables_are_classified_right(name):
 
 def test_a_level_with_mixed_iterations():
     """Iterations that read one column, or two: by person they are blind, by householder they move people."""
-    mixed = IterationLevel(
-        "M", "mixed", (Iteration("X", "x", races=frozenset({"01"})),
-                       Iteration("Y", "y", races=frozenset({"02"}), ethnicities=frozenset({1}))), covers=False)  # fmt: skip
+    of_race, of_both = Iteration("X", "x", frozenset({"01"})), Iteration("Y", "y", frozenset({"02"}), frozenset({1}))
+    mixed = IterationLevel("M", "mixed", (of_race, of_both), covers=False)
     single = IterationLevel("S", "one group", (Iteration("X", "x", races=frozenset({"01"})),), covers=False)
     for by, classes in (("person", ("uniform gate", "uniform gate")), ("householder", ("moves", "uniform gate"))):
         tabulation = Tabulation("X", cells={1: AGES[0], 2: AGES[1]}, persons=where(RTYPE=3), iterate_by=by)

@@ -49,7 +49,7 @@ class Config:
         reader: The input format, "csv" (CSV or Parquet tables) or "cef" (Census Edited File).
         privacy: The privacy definition, "zcdp" or "puredp".
         sensitivity: The sensitivity mode, "published", "tight", "tight-bounded" or "structured".
-        blind_share: Tabulation → the share of each level's budget that its blind cells get in the structured mode, where
+        blind_share: Tabulation → the share of each level's budget that its blind cells get in the structured mode, if
             a level has others too; without an entry, the share with the smallest sum of variances.
         catalog: The tables and levels that the config refers to.
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 BATCH_ROWS = 2**17
 #: The code of a housing unit in the RTYPE column of units and of geo.
 HOUSING = 1
-#: The tally of persons in countable households, by class; the suffixes of the tallies of a tabulation's dropped persons,
-#: and of its persons counted without their unit.
+#: The tally of persons in countable households, by class; the suffixes of the tallies of a tabulation's dropped
+#: persons, and of its persons counted without their unit.
 PERSONS, DROPPED, BLIND = "persons", " dropped", " blind"
 NO_ROWS = np.zeros(0, np.int64)
 
@@ -113,7 +113,7 @@ class Kernel:
         self._vectorize(h, person_class, located, dropped_rows, counted)
 
     def _located(self, h: Households) -> Array:
-        """Whether a household has one geo row, in the filter: public, whatever its unit and persons (claims C14, C17)."""
+        """Whether a household has one geo row, in the filter: public (claims C14, C17)."""
         return (h.geos == 1) & gather(self.in_filter, self.formats["geo"]["TABBLKST"].codes(h.geo))
 
     def _countable(self, h: Households, located: Array) -> Array:

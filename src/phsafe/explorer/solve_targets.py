@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.explorer.page_requests import Key
 from phsafe.privacy_math import level_blocks
 from phsafe.privacy_math.margins import PLACES, Z, rho_for_moe
 
 if TYPE_CHECKING:
+    from phsafe.explorer.page_requests import Key
     from phsafe.privacy_math.sensitivity import Definition
 
 _WIDE = Context(prec=60)
@@ -61,8 +61,10 @@ def target_for(config: Config, key: Key, budget: Decimal) -> Decimal:
     Many targets lead to the same small budget (488 to 502 all give 0.000022); 500 is the one a user would have typed.
 
     >>> us = Config.load("examples/us.json")
-    >>> target_for(us, ("PH1_denom", "usa_*"), Decimal("0.000022")), target_for(us, ("PH3", "state_A-G"), Decimal("0.662976"))
-    (Decimal('500'), Decimal('20'))
+    >>> target_for(us, ("PH1_denom", "usa_*"), Decimal("0.000022"))
+    Decimal('500')
+    >>> target_for(us, ("PH3", "state_A-G"), Decimal("0.662976"))
+    Decimal('20')
     """
     return _target_for(config.privacy, noise_factor(config, key), budget)
 

@@ -38,8 +38,8 @@ MODE_NOTES: Mapping[Mode, str] = {
 }
 #: What every mode but the published one assumes, and where it protects less.
 MODE_CAVEAT = (
-    "Assumes that the geography of an address is public. The loss is about one person; where the unit can't move people "
-    "between cells, a change of a whole household costs more than in the published mode."
+    "Assumes that the geography of an address is public. The loss is about one person; where the unit can't move "
+    "people between cells, a change of a whole household can cost more."
 )
 NEIGHBOURS_NOTE = "unbounded: one person added or removed; bounded: one person's record changed"
 TIGHT_NAME = "2020 noise accounted tightly"

@@ -169,7 +169,7 @@ class Session:
 
 
 def open_session(config: Config, counts: Counts) -> Session:
-    """Open a session over exact counts for the measurements of a config. Its total is the sum of its losses (claim C8)."""
+    """Open a session over exact counts for the measurements of a config. Its total adds up all losses (claim C8)."""
     return Session(config, counts)
 
 

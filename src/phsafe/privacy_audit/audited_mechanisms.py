@@ -1,4 +1,4 @@
-"""The real mechanism, and three deliberately broken ones that the audit must convict."""
+"""The real mechanism, and four deliberately broken ones that the audit must convict."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ def too_little_noise(config: Config, counts: Counts) -> NDArray[np.float64]:
     noisy = {}
     for m in config.measurements():
         scale = TOO_LITTLE * mechanism.noise_of(config, m)[0].scale
+        noisy[m.level.key] = _add(config, counts[m.tabulation.name, m.level.key], scale)
+    return by_world(noisy).astype(np.float64)
+
+
+def person_only(config: Config, counts: Counts) -> NDArray[np.float64]:
+    """Broken: a level whose rows the unit can move gets the noise of one that reads the person alone."""
+    noisy = {}
+    for m in config.measurements():
+        (block,) = config.blocks(m.tabulation, m.level)
+        scale = mechanism.noise_of(config, m)[0].scale / block.delta.distance(config.privacy)
         noisy[m.level.key] = _add(config, counts[m.tabulation.name, m.level.key], scale)
     return by_world(noisy).astype(np.float64)
 

@@ -82,7 +82,7 @@ def noise_factor(blocks: tuple[Block, ...], definition: Definition) -> Fraction:
 
 
 def _blind_share(blind: int, rest: int) -> Fraction:
-    """√a/(√a + √b) with a and b = n·Δ² of the blocks, rounded to four places: the smallest sum of variances (claim C18).
+    """√a/(√a + √b) for blocks with a and b = n·Δ², rounded to four places: the smallest sum of variances (claim C18).
 
     Σ nΔ²/(2ρ) over blocks with a fixed Σ ρ is smallest at ρ ∝ √n·Δ.
     """

@@ -26,7 +26,7 @@ class Sensitivity:
     `l2_squared` and `l1` bound the distance between unbounded neighbours (one record added or removed),
     `bounded_l2_squared` and `bounded_l1` that between bounded neighbours (one record replaced). The loss of a level is
     its stated ρ times `unbounded`, or times `bounded`. `staying` and `entering` are the distances if the household
-    stays in the tabulation's universe, and if it enters or leaves it (claim C19); the published bound has no such cases.
+    stays in the tabulation's universe, and if it enters or leaves it (claim C19); the published bound has no cases.
 
     >>> delta = of("persons", 10, "tight-bounded")
     >>> delta.loss("zcdp", Fraction(1)), delta.loss("puredp", Fraction(1))
@@ -60,7 +60,7 @@ class Sensitivity:
     def losses_under(
         self, true: Sensitivity, definition: Definition, stated: Fraction
     ) -> tuple[tuple[Fraction, Fraction], ...]:
-        """The (unbounded, bounded) losses of noise calibrated to this sensitivity, if the distances are those of `true`.
+        """The (unbounded, bounded) losses of noise calibrated to this sensitivity, under the distances of `true`.
 
         First the loss of the level by itself; then its part if the household stays in the universe, and if it enters
         or leaves (claim C19). The variance used is never below k/ρ, so no loss is understated.
