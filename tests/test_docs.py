@@ -8,6 +8,7 @@ from pathlib import Path
 
 from phsafe.model.exact_numbers import round_up
 from phsafe.model.schema import LAYOUTS
+from phsafe.model.tables import CENSUS_2020
 from phsafe.pipeline.validation import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
 from phsafe.privacy.budgets import compare
 
@@ -66,6 +67,21 @@ def _exists(name: str) -> bool:
     return True
 
 
+def test_formats_lists_what_truncation_drops():
+    """Names, thresholds, cells and iterations of every tabulation of what truncation drops."""
+    listed = [row for row in rows("formats.md", "tabulation") if row[0].endswith(("_dropped", "_oversized"))]
+    assert [row[0] for row in listed] == [t.name for t in CENSUS_2020.truncation]
+    by = {None: "–", "person": "the person", "householder": "the householder"}
+    for tabulation, (_, counts, cells, iterations) in zip(CENSUS_2020.truncation, listed, strict=True):
+        assert counts.endswith(f"τ of {tabulation.threshold}")
+        assert ("beyond" in counts) == (tabulation.kind == "dropped")
+        assert iterations == by[tabulation.iterate_by]
+        numbers = ", ".join(map(str, tabulation.cells))
+        first, last = min(tabulation.cells), max(tabulation.cells)
+        as_lines = tabulation.cells == tabulation.beyond.cells and "as the lines of" in cells
+        assert as_lines or cells.split(":")[0] in (numbers, f"{first}–{last}"), tabulation.name
+
+
 def test_validation_lists_every_rule():
     expected = {}
     for rule in RULES:
@@ -78,7 +94,7 @@ def test_validation_lists_every_rule():
         key: next((label for label, all_of in every.items() if all_of == columns), ", ".join(columns))
         for key, columns in expected.items()
     }
-    expected[UNCLASSIFIED, "error"] = "each tabulation with a budget"
+    expected[UNCLASSIFIED, "error"] = "each tabulation behind a table, with a budget"
     expected[BEYOND, "note"] = "each tabulation of persons"
     expected[EXTRA_COLUMNS, "warning"] = "each table"
     listed = {(rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")}

@@ -127,7 +127,7 @@ def tables() -> Iterator[str]:
     for table in CENSUS_2020.tables:
         yield f"\n### {table.name}: {table.title}\n"
         yield f"Universe: {table.universe.lower()}.\n"
-        for tabulation in table.tabulations:
+        for tabulation in (*table.tabulations, *table.truncation):
             yield f"- **`{tabulation.name}`** counts {counted(tabulation)}"
         for derived in table.derived:
             yield f"- **`{derived.name}`** is summed from `{derived.source}`, at no privacy cost"
@@ -139,6 +139,9 @@ def counted(tabulation: Tabulation) -> str:
     who = f"people with {condition(tabulation.persons)}" if tabulation.persons is not None else "units"
     units = f"units with {condition(tabulation.units)}" if tabulation.units.terms else ""
     joined = f"{who}, in {units}" if tabulation.counts_persons and units else units or who
+    if tabulation.beyond is not None:
+        beyond = f"τ of `{tabulation.threshold}`"
+        joined += f", beyond {beyond}" if tabulation.counts_persons else f" with more people than {beyond}"
     by = {None: "not repeated by race and ethnicity", "person": "repeated by the person's race and ethnicity"}
     return f"{joined}; {by.get(tabulation.iterate_by, 'repeated by the race and ethnicity of the householder')}"
 

@@ -11,6 +11,8 @@ import phsafe
 from phsafe.accuracy_study import accuracy, trials
 from phsafe.accuracy_study.count_errors import errors, pooled
 from phsafe.accuracy_study.variants import variants
+from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.privacy.mechanism import Session, make_noise, noise_of
 
 from .conftest import NEVER, SMALL
@@ -33,6 +35,36 @@ def test_truncation_error_is_truncated_minus_untruncated_count(report, number):
     assert both["TRUTH"].equals(both["ALL"], check_names=False)
     assert both["TRUNCATION"].equals((both["CUT"] - both["ALL"]).alias("TRUNCATION"))
     assert both.filter(TABULATION="PH7")["TRUNCATION"].sum() < 0
+
+
+def test_what_truncation_drops_is_its_own_truth():
+    """It has noise but no truncation error, at every threshold, and is compared with the count at that threshold."""
+    document = parameters_2020("us-measured") | {"state_filter": ["50", "56"]}
+    kept = ("PH7", "PH1_dropped", "PH7_oversized")
+    budgets = document["privacy_budget"]
+    document["privacy_budget"] = {n: of if n in kept else dict.fromkeys(of, 0) for n, of in budgets.items()}
+    config = Config.load(document | {"tau": dict.fromkeys(document["tau"], 3)})
+    found = accuracy(
+        config,
+        SMALL,
+        trials=2,
+        estimate_trials=1,
+        tau=[2],
+        public=True,
+        false_alarm=NEVER,
+        skip_validation=True,
+        jobs=1,
+    )
+    rows = found.tabulations.filter(pl.col("TABULATION").is_in(["PH1_dropped", "PH7_oversized"]))
+    assert set(rows["TAU"]) == {2, 3}
+    assert rows["TRUNCATION_RMSE"].max() == 0
+    assert rows["AS_STATED"].all()
+    totals = found.cells.filter(TABULATION="PH1_dropped", REGION_TYPE="USA").group_by("THRESHOLDS").agg(pl.sum("TRUTH"))
+    assert totals.height == 2
+    for variant in found.variants:
+        exact = phsafe.tabulate(variant.config, SMALL, skip_validation=True)
+        known = exact.filter(TABULATION="PH1_dropped", REGION_TYPE="USA")["COUNT"].sum()
+        assert totals.filter(THRESHOLDS=variant.thresholds)["TRUTH"].item() == known > 0
 
 
 def test_errors_are_the_sum_of_their_parts(report):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from phsafe.configs import line_sums
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.explorer.figures import Figures, figures
 from phsafe.explorer.joint_margins import joint_moe
@@ -28,6 +29,7 @@ from phsafe.model.tables import CENSUS_2020, PH1, PH8
 from phsafe.privacy.budgets import budget
 
 US = Config.load("examples/us.json")
+MEASURED = Config.load(parameters_2020("us-measured"))
 MODES = ("published", "tight", "tight-bounded")
 
 
@@ -39,7 +41,7 @@ def test_the_2020_scenarios_equal_the_example_configs():
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("privacy", ["zcdp", "puredp"])
 def test_evaluate_equals_phsafe_budget_to_the_last_digit(mode, privacy):
-    config = replace(US, sensitivity=mode, privacy=privacy)
+    config = replace(MEASURED, sensitivity=mode, privacy=privacy)
     answer = evaluate({"scenario": Scenario.from_config(config, "x").to_dict()}, CENSUS_2020, truncation())
     known = budget(config)
     assert Fraction(answer["totals"]["unbounded"]) == known.loss.unbounded

@@ -14,6 +14,7 @@ import pytest
 from phsafe.cli.workbook import workbook as command
 from phsafe.configs import line_sums
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.plain_language import guesses
@@ -141,6 +142,30 @@ def test_recalculation_under_pure_dp(tmp_path):
 
 
 @pytest.mark.needs("soffice")
+def test_recalculation_of_what_truncation_drops(tmp_path):
+    measured = Config.load(parameters_2020("us-measured"))
+    content, row = workbook(Figures(measured)), Levels(Figures(measured)).rows
+    check(recalculated(content, tmp_path, {("Parameters", "B3"): "tight"}), replace(measured, sensitivity="tight"))
+    changes = {
+        ("Parameters", "B3"): "tight-bounded",
+        ("Parameters", "B9"): 7,
+        ("Budgets", f"{LETTERS['given']}{row['PH1_dropped', 'state_*']}"): "moe",
+        ("Budgets", f"{LETTERS['target']}{row['PH1_dropped', 'state_*']}"): 30,
+        ("Budgets", f"{LETTERS['on']}{row['PH7_oversized', 'usa_*']}"): "no",
+    }
+    budgets = {name: dict(levels) for name, levels in measured.budgets.items()}
+    changed = replace(measured, sensitivity="tight-bounded", tau={**measured.tau, "PH1_num": 7}, budgets=budgets)
+    budgets["PH1_dropped"]["state_*"] = budget_for(changed, "PH1_dropped", Decimal(30))
+    budgets["PH7_oversized"]["usa_*"] = Decimal(0)
+    book = recalculated(content, tmp_path, changes)
+    check(book, changed)
+    thresholds = {
+        t.name: book["Budgets"][f"{LETTERS['tau']}{row[t.name, 'usa_*']}"].value for t in CENSUS_2020.truncation
+    }
+    assert thresholds == {t.name: changed.tau_of(t) for t in CENSUS_2020.truncation}
+
+
+@pytest.mark.needs("soffice")
 def test_puerto_rico_has_no_nation_levels(tmp_path):
     check(
         recalculated(workbook(Figures(Config.load("examples/pr.json"))), tmp_path),
@@ -172,7 +197,8 @@ def test_formulas_are_protected_and_inputs_are_not(tmp_path):
                 formula = cell.data_type == "f"
                 assert not (formula and not cell.protection.locked)
                 inputs += not cell.protection.locked
-    assert inputs == 46 * 4 + 6 + 3 + 2
+    levels = sum(len(US.catalog.levels_of(tabulation)) for tabulation in US.catalog.tabulations)
+    assert inputs == levels * 4 + 6 + 3 + 2
 
 
 def test_labels_never_become_formulas(tmp_path):

@@ -20,6 +20,7 @@ import pytest
 
 import phsafe
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import OutputError, PHSafeError
 from phsafe.pipeline import publish
 from phsafe.pipeline.fingerprint import fingerprint_chunks
@@ -67,6 +68,37 @@ def test_variances_are_those_of_the_mode(us, small, tmp_path, mode, person, unit
         frame = made.measurements(name).filter(REGION_TYPE="STATE", ITERATION_CODE="*")
         assert frame["VARIANCE"].unique().to_list() == pytest.approx([float(expected)], rel=1e-9)
     assert made.manifest["privacy"]["sensitivity"] == mode
+
+
+#: Rows of what truncation drops, and k in σ² = k/ρ of each.
+BEYOND = {
+    "PH1_dropped": (104, 0.5), "PH1_oversized": (520, 2), "PH2_oversized": (416, 2), "PH3_dropped": (2080, 0.5),
+    "PH3_oversized": (2080, 2), "PH4_dropped": (104, 0.5), "PH4_oversized": (520, 2), "PH6_dropped": (208, 0.5),
+    "PH6_oversized": (208, 2), "PH7_oversized": (1560, 2),
+}  # fmt: skip
+
+
+def test_a_release_can_measure_what_truncation_drops(small, tmp_path):
+    """The files of 2020 keep their form; the others have the same form, and the manifest states all of them."""
+    config = Config.load(parameters_2020("us-measured"))
+    made = release(config, small, tmp_path)
+    assert {path.name for path in made.path.iterdir()} == {*ROWS, *BEYOND, "manifest.json"}
+    assert {name: made.measurements(name).height for name in ROWS} == ROWS
+    for name, (rows, k) in BEYOND.items():
+        tabulation, frame = config.catalog.tabulation(name), made.measurements(name)
+        assert frame.height == rows
+        header = (made.path / name / f"{name.lower()}.csv").read_text().splitlines()[0].split("|")
+        iteration = ["ITERATION_CODE"] if tabulation.iterate_by else []
+        assert header[:-3] == ["REGION_ID", "REGION_TYPE", *iteration, f"{name.upper()}_DATA_CELL"]
+        variance = frame.filter(REGION_TYPE="STATE", ITERATION_CODE="*")["VARIANCE"].unique().to_list()
+        assert variance == pytest.approx([k / float(config.budgets[name]["state_*"])], rel=1e-9)
+        assert {row["tau"] for row in made.manifest["levels"] if row["tabulation"] == name} == {
+            config.tau_of(tabulation)
+        }
+    assert made.table("PH6")["TABULATION"].unique().sort().to_list() == ["PH6", "PH6_dropped", "PH6_oversized"]
+    assert str(made.manifest["privacy"]["rho"]) == "1.282281"
+    assert problems(made) == []
+    assert Config.load(made.manifest["config"]) == config
 
 
 def test_derived_tabulations_follow_their_source(released):

@@ -35,7 +35,7 @@ def extended(tabulation, us, tau=None, levels=()):
     table = Table("PH9", "Made up", "Everybody", (Line(1, "Total"),), (tabulation,))
     catalog = CENSUS_2020.extended((table,), levels)
     document = json.loads(us.read_text())
-    for spec in catalog.tabulations:
+    for spec in (t for t in catalog.tabulations if t.beyond is None):
         given = document["privacy_budget"].setdefault(spec.name, {})
         for level in catalog.levels_of(spec):
             given.setdefault(level.key, 0.5)

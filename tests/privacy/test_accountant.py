@@ -4,6 +4,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import get_args
 
 import dp_accounting
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
+from phsafe.model.spec import Kind
 from phsafe.privacy.accountant import Loss, epsilon, float_above, plan
+from phsafe.privacy_math.sensitivity import MODES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -86,6 +90,18 @@ def test_the_2020_noise_accounted_tightly(us):
     for mode in ("tight", "tight-bounded"):
         account = plan(us.with_sensitivity(mode))
         assert account.tight_total == account.total, "tight modes are already accounted tightly"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dropped_persons_cost_the_same_in_every_mode(mode):
+    """Claim C14: stated as ρ and 2ρ, also accounted tightly; oversized households cost what units cost (C15)."""
+    account = plan(Config.load(parameters_2020("us-measured") | {"sensitivity": mode}))
+    for event in account.events:
+        if event.kind == "dropped":
+            assert event.loss == event.tight_loss() == Loss("zcdp", event.stated, 2 * event.stated)
+            assert Fraction(event.noise.variance) >= 1 / (2 * event.stated) * (1 - Fraction(1, 10**15))
+    ratios = {kind: {e.loss.unbounded / e.stated for e in account.events if e.kind == kind} for kind in get_args(Kind)}
+    assert ratios["oversized"] == ratios["units"] == ratios["persons"]
 
 
 def test_tight_accounting_under_pure_dp(us):

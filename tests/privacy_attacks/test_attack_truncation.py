@@ -143,14 +143,18 @@ def vanishing(mafid: int, members: Members) -> list[Unit]:
     return list(UNITS.values())[len(members) % len(UNITS)]
 
 
+#: Some records have codes outside their domain, which belong to no cell but still take a place.
+ANYBODY = st.one_of(PERSON, PERSON, PERSON.map(lambda person: person._replace(age=999, race="99")))
+
+
 @settings(
     max_examples=40, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(
-    people=st.lists(PERSON, min_size=1, max_size=14),
+    people=st.lists(ANYBODY, min_size=1, max_size=14),
     copies=st.integers(0, 5),
-    extra=st.one_of(PERSON, st.none()),
+    extra=st.one_of(ANYBODY, st.none()),
     unit_of=st.sampled_from([hostile_unit, vanishing]),
     tau=st.integers(1, 3),
 )

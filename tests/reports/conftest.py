@@ -1,7 +1,5 @@
 """Releases to report on: real noise and real folders, but invented counts instead of records."""
 
-import json
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +7,16 @@ import pytest
 
 import phsafe
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.pipeline.publish import write_release
 from phsafe.privacy.accountant import account_of
 from phsafe.privacy.mechanism import open_session
 from phsafe.releases.release_folder import Release
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
 
 def config_of(run: str = "us", keep=lambda table, level: True, **changes) -> Config:
     """The 2020 parameters, with only those tabulations and levels for which `keep` is true."""
-    document = json.loads((EXAMPLES / f"{run}.json").read_text(), parse_float=Decimal)
+    document = parameters_2020(run)
     for name, levels in document["privacy_budget"].items():
         levels.update({level: 0 for level in levels if not keep(name, level)})
     return Config.load(document | changes)
@@ -51,6 +48,10 @@ PARTIAL = {
     "numerator only": {"keep": lambda table, level: table in ("PH1_num", "PH2"), "state_filter": ["11"]},
     "puerto rico": {"run": "pr"},
     "pure": {"keep": lambda table, level: level == "state_*", "privacy_defn": "puredp", "state_filter": ["10", "11"]},
+    "measured": {"run": "us-measured", "state_filter": TWO},
+    "only dropped": {
+        "run": "us-measured", "keep": lambda table, level: table in ("PH2", "PH1_dropped"), "state_filter": TWO,
+    },
     "tight": {"keep": lambda table, level: table == "PH2", "sensitivity": "tight", "state_filter": ["44", "56"]},
 }  # fmt: skip
 

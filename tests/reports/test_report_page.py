@@ -118,6 +118,9 @@ def test_partial_releases_give_complete_pages(name, partial, tmp_path):
     assert regions == {f"{kind} {code}" for kind, code in _regions(estimates)}
     assert "United States" not in shown or release.config.states[:2] == ("01", "02")
     assert ("Puerto Rico" in shown) == (name == "puerto rico")
+    catalog = release.config.catalog
+    for tabulation in catalog.truncation:
+        assert (catalog.title(tabulation) in shown) == bool(release.config.levels_of(tabulation))
 
 
 def _regions(estimates):

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import json
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from phsafe import tabulate, validate
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.counting.encode import missing, outside
 from phsafe.model.schema import GEO, PERSONS, UNITS
 from phsafe.pipeline.exact_counts import tidy
@@ -55,10 +55,10 @@ def frames(persons=None, units=None, geo=None):
 
 
 @pytest.fixture(scope="module")
-def counted(us, duck, spark):
+def counted(duck, spark):
     """Count on both engines, and assert that all counts, findings and example keys agree."""
     # The structured mode also counts some cells without the unit table.
-    document = json.loads(us.read_text()) | {"state_filter": ["44"], "sensitivity": "structured"}
+    document = parameters_2020("us-measured") | {"state_filter": ["44"], "sensitivity": "structured"}
 
     def run(data, tau=3):
         config = Config.load(document | {"tau": dict.fromkeys(document["tau"], tau)})
@@ -156,7 +156,7 @@ def test_frequent_keys(counted, limit):
     assert tabulated.counted.violations[rule] == sum(keys.count(key) for key in several)
 
 
-def test_the_order_of_2020(us, counted, spark, oracle, as_dict):
+def test_the_order_of_2020(counted, spark, oracle, as_dict):
     """Truncation with identical records and with values outside their domains."""
     mafids = (100_000_001, 899_999_999)
     people = [
@@ -169,7 +169,7 @@ def test_the_order_of_2020(us, counted, spark, oracle, as_dict):
     units, places = [unit(mafid) for mafid in mafids], [place(mafid) for mafid in mafids]
     for tau in (1, 4, 15):
         counted(frames(people, units, places), tau)
-        document = json.loads(us.read_text())
+        document = parameters_2020("us-measured")
         taus = dict.fromkeys(document["tau"], tau)
         config = Config.load(document | {"state_filter": ["44"], "tau": taus})
         found = scan_tables(load(frames(people, units, places), spark), config, spark).counts()
@@ -247,12 +247,12 @@ def population_module():
 
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(data=st.data())
-def test_random_populations_match_the_oracle(data, spark, us, oracle, as_dict):
+def test_random_populations_match_the_oracle(data, spark, oracle, as_dict):
     populations = population_module()
     households = st.lists(populations.household(), min_size=60, max_size=80)
     tables = populations.records(data.draw(households), data.draw(st.integers(100_000_001, 800_000_000)))
     tau = data.draw(populations.TAU)
-    config = Config.load(json.loads(us.read_text()) | {"state_filter": ["11", "44", "56"], "tau": tau})
+    config = Config.load(parameters_2020("us-measured") | {"state_filter": ["11", "44", "56"], "tau": tau})
     counted = as_dict(tidy(config, scan_tables(load(populations.frames(tables), spark), config, spark).counts()))
     by_hand = oracle.tabulate(*populations.as_read(tables), states=("11", "44", "56"), tau=tau)
     assert {key: n for key, n in counted.items() if n} == by_hand

@@ -83,9 +83,9 @@ class Figures:
     def row(self, key: Key) -> dict[str, Any]:
         """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""
         row = self.rows[key]
-        loss, total = row.event.loss, self.loss
+        loss = row.event.loss
         stated = self.config.budgets[key[0]][key[1]]
-        share = float(loss.unbounded / total.unbounded)
+        share = float(loss.unbounded / sum(each.event.loss.unbounded for each in self.rows.values()))
         return {
             "budget": text(stated),
             "unbounded": text(loss.unbounded),
@@ -134,16 +134,18 @@ class Figures:
         """Return the privacy loss of the run, and its parts by tabulation and by level."""
         loss, tight = self.loss, self.budget.account.tight_total
         epsilon, epsilon_bounded = loss.epsilon(self.delta), loss.epsilon_bounded(self.delta)
+        # The parts of levels can add up to more than the loss of the run, so shares are of the sum of all parts.
+        parts = {grouping: self.budget.account.totals(grouping) for grouping in ("tabulation", "level")}
         by = {
             grouping: {
                 name: {
                     "unbounded": text(part.unbounded),
                     "bounded": text(part.bounded),
-                    "share": float(part.unbounded / loss.unbounded),
+                    "share": float(part.unbounded / sum(each.unbounded for each in losses.values())),
                 }
-                for name, part in self.budget.account.totals(grouping).items()
+                for name, part in losses.items()
             }
-            for grouping in ("tabulation", "level")
+            for grouping, losses in parts.items()
         }
         return {
             "stated": text(self.config.total),

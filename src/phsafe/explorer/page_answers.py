@@ -42,6 +42,7 @@ def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation)
             {
                 "name": t.name,
                 "persons": t.is_truncated,
+                "optional": t.beyond is not None,
                 "table": catalog.table_of(t).name,
                 "title": catalog.title(t),
                 "levels": [level.key for level in catalog.levels_of(t)],

@@ -131,7 +131,7 @@ class Levels:
                        styles.budget),
             "unbounded": (f"={c['stated']}*{_multiple(spec.kind, 'tight-bounded', 0.5, 1)}", styles.budget),
             "bounded": (f"={c['stated']}*{_multiple(spec.kind, 'tight', 4, 2)}", styles.budget),
-            "share": (f"=IF(loss_unbounded>0,{c['unbounded']}/loss_unbounded,0)", styles.share),
+            "share": (f"=IF(loss_unbounded>0,{c['unbounded']}/SUM({self.column('unbounded')}),0)", styles.share),
             "variance": (f'=IF({on},IF(definition="zcdp",{c["sigma"]}^2,2*EXP(-1/{c["sigma"]})/'
                          f'(1-EXP(-1/{c["sigma"]}))^2),"")', styles.number),
             "moe": (f'=IF({on},IF(definition="zcdp",{z},LN(10))*{c["sigma"]},"")', styles.number),

@@ -100,7 +100,7 @@ def report(tabulated: Tabulated, extra: Mapping[str, int], *, allow_unclassified
         for rule in RULES
         if rule in counted.keys
     }
-    return ValidationReport(tuple(findings), rows, len(tabulated.plan.tabulations), offenders)
+    return ValidationReport(tuple(findings), rows, len(tabulated.unclassified()), offenders)
 
 
 def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[Finding]:

@@ -141,10 +141,13 @@ function toggle(tabulation, level, what) {
   refresh();
 }
 
+// A column switches optional tabulations only where they have a value.
+const belongs = (name, entry) => entry.value || !start.tabulations.find((t) => t.name === name).optional;
+
 function column(level, on) {
   store.change((s) => {
     for (const [name, levels] of Object.entries(s.entries)) {
-      if (!(level in levels)) continue;
+      if (!(level in levels) || !belongs(name, levels[level])) continue;
       levels[level].on = on;
       if (on && !levels[level].value) levels[level].value = s.units[name] === "moe" ? "200" : "0.001";
     }
@@ -182,7 +185,8 @@ export function refresh() {
     out.textContent = !on ? "not published" : problem ? "?" : !row ? "" : scenario.units[name] === "moe" ? `${unit()} ${row.budget}` : `± ${row.moe_text}`;
   }
   for (const box of document.querySelectorAll("[data-column]")) {
-    const entries = Object.values(scenario.entries).map((levels) => levels[box.dataset.column]).filter(Boolean);
+    const key = box.dataset.column;
+    const entries = Object.entries(scenario.entries).filter(([name, levels]) => levels[key] && belongs(name, levels[key])).map(([, levels]) => levels[key]);
     box.checked = entries.some((entry) => entry.on) && !box.disabled;
     box.indeterminate = box.checked && !entries.every((entry) => entry.on);
   }
