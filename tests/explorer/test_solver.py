@@ -93,7 +93,10 @@ def test_targets_limit_the_split_of_a_total():
 @pytest.mark.parametrize(("mode", "stated"), [("published", "0.5"), ("tight", "0.25"), ("tight-bounded", "0.5")])
 def test_a_total_can_be_a_bounded_loss(mode, stated):
     request = Request.load({"total": 1, "neighbours": "bounded", "sensitivity": mode}, US)
-    assert solve(US, request).config.total == Fraction(stated)
+    config = solve(US, request).config
+    assert 1 - Fraction("0.00001") < plan(config).total.bounded <= 1
+    # The levels of a tabulation share some of their loss, unless it is the published one.
+    assert config.total == Fraction(stated) if request.sensitivity == "published" else config.total > Fraction(stated)
 
 
 def test_pure_dp_splits_and_meets_targets():
@@ -123,7 +126,8 @@ def test_a_total_is_met_where_losses_per_budget_differ(mode, neighbours):
         "floors": {"PH4_dropped": 0.01},
     }
     solution = solve(measured, Request.load(request, measured))
-    assert getattr(plan(solution.config).total, neighbours) == 2
+    loss = getattr(plan(solution.config).total, neighbours)
+    assert loss == 2 if mode == "published" else 2 - Fraction("0.00001") < loss <= 2
     budgets = solution.config.budgets
     assert budgets["PH1_num"] == measured.budgets["PH1_num"]
     assert budgets["PH3_dropped"]["usa_*"] == measured.budgets["PH3_dropped"]["usa_*"]

@@ -155,7 +155,7 @@ def test_recalculation_of_what_truncation_drops(tmp_path):
     }
     budgets = {name: dict(levels) for name, levels in measured.budgets.items()}
     changed = replace(measured, sensitivity="tight-bounded", tau={**measured.tau, "PH1_num": 7}, budgets=budgets)
-    budgets["PH1_dropped"]["state_*"] = budget_for(changed, "PH1_dropped", Decimal(30))
+    budgets["PH1_dropped"]["state_*"] = budget_for(changed, ("PH1_dropped", "state_*"), Decimal(30))
     budgets["PH7_oversized"]["usa_*"] = Decimal(0)
     book = recalculated(content, tmp_path, changes)
     check(book, changed)

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from phsafe.cli.arguments import SensitivityMode
 from phsafe.cli.budget import budget as budget_command
 from phsafe.cli.ledger import app as ledger_app
-from phsafe.cli import arguments
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.privacy.budgets import budget, compare
@@ -107,7 +107,7 @@ def test_the_modes_say_what_they_assume():
     for mode in MODES:
         text = " ".join(run("budget", US, "--sensitivity", mode).stdout.split())
         assert ("geography of an address is public" in text) == (mode != "published")
-    (option,) = arguments.SensitivityMode.__metadata__
+    (option,) = SensitivityMode.__metadata__
     assert "structured" in option.help and "protect a whole household less" in option.help
 
 

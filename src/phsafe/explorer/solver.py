@@ -4,14 +4,14 @@ A level's squared MOE is c/ρ under zCDP and c/ε² under pure DP. For a fixed �
 at ρ ∝ (w·c)^(1/(p+1)), which under zCDP is ρ ∝ √(w·k). Where the loss per unit of ρ differs between tabulations (its
 price), it divides w·c. Where that falls below a floor, the floor binds and the rest is split again (water-filling).
 Budgets are whole millionths; the millionths left over by rounding go where they reduce the sum most, so the losses add
-up to the total exactly.
+up to the total exactly. Where the loss of a run is less than their sum, budgets are raised until it reaches the total.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +23,7 @@ from phsafe.errors import PHSafeError
 from phsafe.explorer import solve_targets
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.model.exact_numbers import text
+from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.margins import Z
 
 MILLION = 1_000_000
@@ -188,20 +189,41 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
             f"total: expected at least {least_total}, which locks, floors, targets and 0.000001 for every other level "
             f"need, got {request.total:f}; raise the total, or relax some of them"
         )
-    given = split_total(available, items, _power(asked))
-    budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
-    for key, units in given.items():
-        budgets[key[0]][key[1]] = Decimal(units).scaleb(-6)
-    for key, budget in locked.items():
-        budgets[key[0]][key[1]] = budget
-    return replace(asked, budgets=budgets)
+
+    def split(millionths: int) -> Config:
+        budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
+        for key, units in split_total(millionths, items, _power(asked)).items():
+            budgets[key[0]][key[1]] = Decimal(units).scaleb(-6)
+        for key, budget in locked.items():
+            budgets[key[0]][key[1]] = budget
+        return replace(asked, budgets=budgets)
+
+    return _largest(available, split, lambda config: _loss(config, request) <= Fraction(request.total or 0))
+
+
+def _largest(known: int, split: Callable[[int], Config], fits: Callable[[Config], bool]) -> Config:
+    """Return the split of as many millionths as fit; those that are known to fit may leave some of the total.
+
+    The sum over levels is at least the loss of a run, because levels are accounted jointly; in the published mode it is
+    the loss.
+    """
+    low, high = known, known + 1
+    while fits(split(high)):
+        low, high = high, high + 2 * (high - low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(split(middle)) else (low, middle)
+    return split(low)
+
+
+def _loss(config: Config, request: Request) -> Fraction:
+    """Return the loss of a run of the config, for the neighbours of a request."""
+    total = plan(config).total
+    return total.bounded if request.neighbours == "bounded" else total.unbounded
 
 
 def _loss_multiple(config: Config, key: Key, request: Request) -> Fraction:
-    """Return the loss of a level per unit of its stated budget, for the neighbours of a request.
-
-    The levels of a tabulation together can lose less than their sum (claim C19), so a total is never exceeded.
-    """
+    """Return the loss of a level by itself per unit of its stated budget, for the neighbours of a request."""
     tabulation = config.catalog.tabulation(key[0])
     level = next(level for level in config.catalog.levels if level.key == key[1])
     losses = [block.delta.loss(config.privacy, block.share) for block in config.blocks(tabulation, level)]
