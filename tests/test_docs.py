@@ -46,7 +46,19 @@ def test_privacy_lists_the_loss_of_the_2020_noise():
     ]
     assert rows("privacy.md", "United States") == expected
     total = expected[-2]
-    assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.488, 1.257, 1.954, 2.515]
+    assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.473, 1.257, 1.891, 2.515]
+    gains = [
+        [
+            f"`{name}`",
+            *(round_up(loss, 6) for loss in (found.loss.unbounded, found.loss.bounded)),
+            *("–".join(f"{ratio:.3f}" for ratio in pair) for pair in (found.unbounded, found.bounded)),
+        ]
+        for name, found in us.gains.items()
+    ]
+    assert rows("privacy.md", "sensitivity mode") == gains
+    events = us.published.events
+    alone = [sum(getattr(event.tight_loss(), kind) for event in events) for kind in ("unbounded", "bounded")]
+    assert [round(float(loss), 3) for loss in alone] == [0.480, 1.922]
 
 
 def test_every_documented_name_exists():

@@ -20,6 +20,7 @@ from phsafe.display.frames import Frames
 from phsafe.display.notebook import budget_html, comparison_html
 from phsafe.model.exact_numbers import dumps, round_up, text
 from phsafe.privacy.accountant import DEFAULT_DELTA, Account, BlockEvent, Event, Loss, plan
+from phsafe.privacy.mode_comparison import ModeGain, gain
 from phsafe.privacy_math import margins, sensitivity
 
 if TYPE_CHECKING:
@@ -214,6 +215,11 @@ class Comparison:
         """The total loss of the published noise under the smallest Δ that holds (claims C4, C5, C16 and C19)."""
         return self.published.tight_total
 
+    @property
+    def gains(self) -> dict[str, ModeGain]:
+        """For each mode, its loss at the margins of the published one, and its margins at the published losses."""
+        return {b.config.sensitivity: gain(b.config, self.published) for b in self.budgets}
+
     def by_tabulation(self) -> dict[str, tuple[Loss, Loss]]:
         """The loss of the published noise by tabulation, as (stated, accounted tightly)."""
         tight = self.published.totals("tabulation", tight=True)
@@ -227,6 +233,13 @@ class Comparison:
             "published_accounted_tightly": {
                 "total": _total(self.published_accounted_tightly, delta),
                 "tabulations": {name: _loss_keys(tight) for name, (_, tight) in self.by_tabulation().items()},
+            },
+            "gains": {
+                name: {
+                    "at_published_margins": _total(found.loss, delta),
+                    "margins_at_published_loss": {"unbounded": found.unbounded, "bounded": found.bounded},
+                }
+                for name, found in self.gains.items()
             },
         }
 
@@ -249,7 +262,18 @@ class Comparison:
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
         losses[TIGHT_NAME] = self.published_accounted_tightly
         notes = (NEIGHBOURS_NOTE, f"All modes but published: {MODE_CAVEAT}")
-        return Group(table, self._published_losses(), _losses(losses, self.budgets[0].delta), *notes)
+        return Group(table, self._published_losses(), _losses(losses, self.budgets[0].delta), self._gains(), *notes)
+
+    def _gains(self) -> Table:
+        unit = UNITS[self.published.definition]
+        head = (f"unbounded {unit}", f"bounded {unit}", "margins ×, unbounded", "margins ×, bounded")
+        table = _table("Loss at the published margins; margins at the published losses", ("Mode",), head)
+        for name, found in self.gains.items():
+            losses = (round_up(loss, 6) for loss in (found.loss.unbounded, found.loss.bounded))
+            table.add_row(
+                name, *losses, *("–".join(f"{r:.3f}" for r in one) for one in (found.unbounded, found.bounded))
+            )
+        return table
 
     def _published_losses(self) -> Table:
         columns = [f"{kind}, {mode}" for kind in ("unbounded", "bounded") for mode in ("published", "tight")]
