@@ -36,7 +36,7 @@ def gain(config: Config, other: Account) -> ModeGain:
     >>> round(float(found.loss.unbounded), 6), round(float(found.loss.bounded), 6)
     (0.472713, 1.890854)
     >>> [round(ratio, 3) for ratio in found.unbounded]
-    [0.448, 0.697]
+    [0.448, 0.696]
     """
     mine, definition = plan(config), config.privacy
     ratios = list(_ratios(mine.events, other.events))
