@@ -221,9 +221,27 @@ def test_levels_can_be_switched_and_puerto_rico_has_no_nation(page: Page):
     after(page, lambda: page.locator('[data-column="usa_*"]').uncheck())
     assert total(page) == "1.244617"
     after(page, lambda: page.locator('[data-column="usa_*"]').check())
+    assert total(page) == "1.257281", "what truncation drops stays off"
     after(page, lambda: page.get_by_label("Area").select_option("pr"))
     assert total(page) == "1.226649"
     assert field(page, "PH1_num", "usa_*").is_disabled()
+
+
+def test_what_truncation_drops_can_be_switched_on(page: Page):
+    column = page.locator('[data-column="state_*"]')
+    assert not column.evaluate("box => box.indeterminate"), "optional tabulations don't count while they are off"
+    after(page, lambda: page.get_by_label("Publish PH1_dropped").check())
+    assert total(page) == "1.259281"
+    fill(page, "PH1_dropped", "usa_*", "0.0001")
+    fill(page, "PH1_dropped", "state_*", "0.0008")
+    assert total(page) == "1.258181"
+    assert moe(page, "PH1_dropped", "state_*") == "41.13"
+    expect(page.locator("th", has_text="PH1_dropped").first).to_have_attribute("title", "PH1: Dropped persons (PH1)")
+    after(page, column.uncheck)
+    after(page, column.check)
+    assert total(page) == "1.258181"
+    after(page, lambda: page.get_by_label("Publish PH1_dropped").uncheck())
+    assert total(page) == "1.257281"
 
 
 def test_fields_can_be_reached_and_switched_by_keyboard(page: Page):

@@ -116,3 +116,15 @@ def test_counting_without_truncation_still_measures_what_is_beyond(tabulated):
 def test_validation_reports_persons_beyond_and_unclassified_records_once(tabulated):
     assert set(tabulated.beyond_threshold()) == set(TAU)
     assert not [name for name in tabulated.unclassified() if name.endswith(("_dropped", "_oversized"))]
+
+
+def test_a_unit_counts_where_it_is_read_and_nowhere_else(frames, config, tabulated):
+    """Without unit rows, validation and the tables see nobody beyond a threshold, and the same persons are dropped."""
+    with open_engine() as engine:
+        without = scan_tables(load(frames | {"units": frames["units"].clear()}, engine), config, engine)
+    assert {beyond for _, beyond in without.beyond_threshold().values()} == {0}
+    assert min(beyond for _, beyond in tabulated.beyond_threshold().values()) > 0
+    counts, expected = without.counts(), tabulated.counts()
+    for name, level in expected:
+        same = (counts[name, level] == expected[name, level]).all()
+        assert same if name.endswith("_dropped") else not counts[name, level].any()

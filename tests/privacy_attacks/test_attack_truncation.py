@@ -148,7 +148,7 @@ ANYBODY = st.one_of(PERSON, PERSON, PERSON.map(lambda person: person._replace(ag
 
 
 @settings(
-    max_examples=40, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],
+    max_examples=25, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(

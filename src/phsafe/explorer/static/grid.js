@@ -62,7 +62,7 @@ function table() {
     el("tr", {}, el("td"), start.levels.map((level) => {
       const box = el("input", {
         type: "checkbox", "aria-label": `Publish ${level.label}`, "data-column": level.key,
-        disabled: !exists(level), onchange: () => column(level.key, box.checked),
+        disabled: !exists(level), onchange: () => switchAll((s) => inColumn(s, level.key), box.checked),
       });
       return el("th", { scope: "col" }, el("label", { title: `Publish ${level.label}` },
         box, el("span", {}, heading(level.iterations))));
@@ -78,13 +78,17 @@ function row(tabulation) {
     title: "The most people counted in one household", autocomplete: "off",
     oninput: (event) => store.change((s) => { s.tau[name] = event.target.value; }, `tau ${name}`),
   });
+  const whole = tabulation.optional && el("input", {
+    type: "checkbox", "data-row": name, "aria-label": `Publish ${name}`, title: `Publish ${tabulation.title}`,
+    onchange: () => switchAll((s) => Object.values(s.entries[name]).map((entry) => [name, entry]), whole.checked),
+  });
   return el("tr", {},
     el("th", { class: "row", scope: "row", title: `${tabulation.table}: ${tabulation.title}` },
       el("span", { class: "name" }, name),
-      el("span", { class: "tools" }, tau ? ["τ", tau] : null,
+      el("span", { class: "tools" }, tau ? ["τ", tau] : null, whole || null,
         segmented(`unit-${name}`, [["budget", unit(), "Enter budgets"], ["moe", "MOE", "Enter target margins of error"]],
           store.scenario.units[name], (value) => switchUnit(tabulation, value), `Input for ${name}`)),
-      el("div", { class: "bubble" })),
+      tau ? el("div", { class: "bubble" }) : null),
     start.levels.map((level) => (tabulation.levels.includes(level.key) ? cell(name, level) : el("td", { class: "none" }))));
 }
 
@@ -144,15 +148,23 @@ function toggle(tabulation, level, what) {
 // A column switches optional tabulations only where they have a value.
 const belongs = (name, entry) => entry.value || !start.tabulations.find((t) => t.name === name).optional;
 
-function column(level, on) {
+function inColumn(s, level) {
+  return Object.entries(s.entries).filter(([name, levels]) => levels[level] && belongs(name, levels[level])).map(([name, levels]) => [name, levels[level]]);
+}
+
+function switchAll(entriesOf, on) {
   store.change((s) => {
-    for (const [name, levels] of Object.entries(s.entries)) {
-      if (!(level in levels) || !belongs(name, levels[level])) continue;
-      levels[level].on = on;
-      if (on && !levels[level].value) levels[level].value = s.units[name] === "moe" ? "200" : "0.001";
+    for (const [name, entry] of entriesOf(s)) {
+      entry.on = on;
+      if (on && !entry.value) entry.value = s.units[name] === "moe" ? "200" : "0.001";
     }
   });
   refresh();
+}
+
+function showSwitch(box, entries) {
+  box.checked = entries.some((entry) => entry.on) && !box.disabled;
+  box.indeterminate = box.checked && !entries.every((entry) => entry.on);
 }
 
 // Switch between budgets and targets. The server computes which target gives a budget, and which budget meets a target.
@@ -185,11 +197,9 @@ export function refresh() {
     out.textContent = !on ? "not published" : problem ? "?" : !row ? "" : scenario.units[name] === "moe" ? `${unit()} ${row.budget}` : `± ${row.moe_text}`;
   }
   for (const box of document.querySelectorAll("[data-column]")) {
-    const key = box.dataset.column;
-    const entries = Object.entries(scenario.entries).filter(([name, levels]) => levels[key] && belongs(name, levels[key])).map(([, levels]) => levels[key]);
-    box.checked = entries.some((entry) => entry.on) && !box.disabled;
-    box.indeterminate = box.checked && !entries.every((entry) => entry.on);
+    showSwitch(box, inColumn(scenario, box.dataset.column).map(([, entry]) => entry));
   }
+  for (const box of document.querySelectorAll("[data-row]")) showSwitch(box, Object.values(scenario.entries[box.dataset.row]));
   for (const input of document.querySelectorAll("[data-tau]")) {
     const name = input.dataset.tau;
     if (input.value !== (scenario.tau[name] ?? "")) input.value = scenario.tau[name] ?? "";
