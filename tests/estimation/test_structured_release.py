@@ -1,4 +1,4 @@
-"""Estimation from a structured release: variances differ between cells, and untruncated cells have no false identities."""
+"""Estimation from a structured release: variances differ between cells, and no identity is false."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import shutil
 import signal
 import stat
 import time
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -99,6 +100,32 @@ def test_a_release_can_measure_what_truncation_drops(small, tmp_path):
     assert str(made.manifest["privacy"]["rho"]) == "1.282281"
     assert problems(made) == []
     assert Config.load(made.manifest["config"]) == config
+
+
+def test_a_structured_release_has_the_same_layout_and_lists_its_blocks(us, small, tmp_path, released):
+    """Blind cells are untruncated, have their own variance, and verification notices a swapped one."""
+    made = release(us, small, tmp_path, sensitivity="structured")
+    assert problems(made) == []
+    for name in ROWS:
+        keys = ["REGION_ID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL"]
+        assert made.measurements(name).select(keys).equals(released.measurements(name).select(keys))
+    entry = next(e for e in made.manifest["levels"] if (e["tabulation"], e["level"]) == ("PH3", "state_A-G"))
+    blind, rest = entry["blocks"]
+    assert (blind["cells"], blind["without_units"], rest["cells"], rest["without_units"]) == (
+        [2, 9, 10], True, [4, 5, 6, 7], False,
+    )  # fmt: skip
+    assert blind["budget"] + rest["budget"] == entry["budget"] and entry["variance"] == rest["variance"]
+    frame = made.measurements("PH3").filter(REGION_TYPE="STATE", ITERATION_CODE="A")
+    variances = {cell: part["VARIANCE"].unique().to_list() for (cell,), part in frame.group_by("DATA_CELL")}
+    assert all(variances[cell] == pytest.approx([float(blind["variance"])]) for cell in blind["cells"])
+    assert all(variances[cell] == pytest.approx([float(rest["variance"])]) for cell in rest["cells"])
+    privacy = made.manifest["privacy"]
+    assert privacy["rho"] == Decimal("1.2383568") < sum(e["loss"] for e in made.manifest["levels"])
+    assert "public" in privacy["assumptions"][0] and "household" in privacy["assumptions"][1]
+    assert "assumptions" not in released.manifest["privacy"]
+    file = made.path / "PH3" / "ph3.csv"
+    file.write_text(file.read_text().replace(repr(variances[2][0]), repr(variances[4][0])))
+    assert any("VARIANCE doesn't match" in problem for problem in problems(made))
 
 
 def test_derived_tabulations_follow_their_source(released):

@@ -193,6 +193,21 @@ def test_comparison_shows_all_modes_and_the_2020_noise_accounted_tightly():
         assert [float(m / moe[0]) for m in moe] == pytest.approx(expected, abs=0.001)
 
 
+def test_the_comparison_shows_what_each_mode_saves():
+    """Loss at the published margins, and margins at the published losses, for both privacy definitions."""
+    found = compare(US).gains
+    assert found["published"].loss == compare(US).published.total
+    assert found["published"].unbounded == found["published"].bounded == (1.0, 1.0)
+    assert found["tight"].loss == found["tight-bounded"].loss == compare(US).published_accounted_tightly
+    assert found["tight"].unbounded == pytest.approx(found["tight-bounded"].unbounded)
+    # State `*` of PH1_num, the narrowest cell: ± 9 before any joint fit, at the unbounded loss of 2020.
+    assert found["structured"].unbounded[0] * 200 < 10
+    document = exact(run("budget", US, "--compare", "--json").stdout)["gains"]["structured"]
+    assert float(document["at_published_margins"]["rho"]) == pytest.approx(float(found["structured"].loss.unbounded))
+    pure = compare({**Config.load(US).to_production(), "privacy_defn": "puredp"})
+    assert pure.gains["tight"].loss == pure.published_accounted_tightly
+
+
 @pytest.mark.parametrize("delta", ["0", "1", "-1", "nan", "inf", "x", "1e-999999999"])
 def test_an_invalid_delta_is_a_usage_error(delta):
     assert run("budget", US, f"--delta={delta}").exit_code == 2
