@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
@@ -27,6 +27,7 @@ from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.margins import Z
 
 MILLION = 1_000_000
+Aim = Literal["measured", "finished"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ class Item:
 
 
 def solve(
-    config: str | Path | Mapping[str, Any] | Config, targets: str | Path | Mapping[str, Any] | Request
+    config: str | Path | Mapping[str, Any] | Config,
+    targets: str | Path | Mapping[str, Any] | Request,
+    *,
+    aim: Aim = "measured",
 ) -> Solution:
     """Find the budgets that meet MOE targets, or that split a total with the least error.
 
@@ -77,6 +81,8 @@ def solve(
         config: A config file (JSON or TOML), a mapping of the same form, or a loaded config.
         targets: What to solve for: a TOML or JSON file or a mapping with any of `total`, `neighbours`, `sensitivity`,
             `privacy`, `weights`, `moe`, `floors` and `locks`, as for `phsafe solve`; or a checked `Request`.
+        aim: Whether MOE targets are about the noisy counts ("measured") or about finished tables, after joint
+            estimation ("finished"). The latter needs smaller budgets, and no total.
 
     Returns:
         The solution. Its `config` has the new budgets and can go to `phsafe.budget` or `phsafe.release`.
@@ -105,10 +111,22 @@ def solve(
         budgets[name][level] = max(budgets[name][level], floor)
     _refuse_nation_in_puerto_rico(before, budgets)
     asked = replace(before, budgets=budgets)
+    if aim == "finished":
+        asked = _finished(asked, request)
     weights = {key: request.weight(asked, key) for key in _keys(asked)}
     if request.total is None:
         return Solution(asked, before, weights)
     return Solution(_split(asked, before, request, weights), before, weights)
+
+
+def _finished(asked: Config, request: Request) -> Config:
+    """Lower the budgets of levels with targets to what finished tables need."""
+    from phsafe.explorer.finished_targets import finished_budgets  # noqa: PLC0415  (SciPy is slow to load)
+
+    targets = {key: target for key, target in request.moe.items() if target > 0}
+    if request.total is not None or request.floors or not targets:
+        raise PHSafeError("targets for finished tables: expected MOE targets (moe), and neither a total nor floors")
+    return finished_budgets(asked, targets)
 
 
 def squared_moe(config: Config, weights: Mapping[Key, Decimal] | None = None) -> float:

@@ -1,0 +1,51 @@
+"""Targets for finished tables: met after joint estimation, with smaller budgets."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from phsafe.configs.config import Config
+from phsafe.errors import PHSafeError
+from phsafe.explorer.joint_margins import joint_moe
+from phsafe.explorer.solver import solve
+
+TARGETS = {"PH1_num": 100, "PH2": 150, "PH7": 100, "PH3": {"state_A-G": 20, "state_*": 200}}
+
+
+@pytest.fixture(scope="module")
+def config():
+    document = Config.load("examples/us.json").to_production()
+    return Config.load(document | {"state_filter": ["11", "44", "56"]})
+
+
+@pytest.mark.parametrize("mode", ["published", "tight"])
+def test_targets_are_met_after_joint_estimation_with_smaller_budgets(config, mode):
+    request = {"moe": TARGETS, "sensitivity": mode}
+    measured, finished = (solve(config, request, aim=aim).config for aim in ("measured", "finished"))
+    margins = joint_moe(finished)
+    targets = {
+        (name, key): target
+        for name, levels in TARGETS.items()
+        for key, target in (levels if isinstance(levels, dict) else dict.fromkeys(config.budgets[name], levels)).items()
+    }
+    tight = 0
+    for (name, key), target in targets.items():
+        assert margins[name, key] <= target
+        at_floor = finished.budgets[name][key] == Decimal("0.000001")
+        assert at_floor or margins[name, key] > 0.99 * float(target)
+        tight += not at_floor
+    assert tight > 5
+    # The race groups of PH3 already add up to a better total than its target asks for.
+    assert finished.budgets["PH3"]["state_*"] == Decimal("0.000001")
+    assert float(finished.total) < 0.97 * float(measured.total)
+    assert finished.budgets["PH4"] == measured.budgets["PH4"], "levels without targets keep their budgets"
+
+
+def test_what_has_no_finished_targets_is_refused(config):
+    for request in ({"total": 1}, {"moe": {"PH3": 40}, "total": 1}, {"moe": {"PH3": 40}, "floors": {"PH3": 0.1}}):
+        with pytest.raises(PHSafeError, match="neither a total nor floors"):
+            solve(config, request, aim="finished")
+    with pytest.raises(PHSafeError, match="zcdp only"):
+        solve(config, {"moe": {"PH3": 40}, "privacy": "puredp"}, aim="finished")
