@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
+import typer
 
+from phsafe.cli.solve import solve as command
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.explorer.joint_margins import joint_moe
 from phsafe.explorer.solver import solve
+from phsafe.model.exact_numbers import dumps
 
 TARGETS = {"PH1_num": 100, "PH2": 150, "PH7": 100, "PH3": {"state_A-G": 20, "state_*": 200}}
 
@@ -49,3 +53,14 @@ def test_what_has_no_finished_targets_is_refused(config):
             solve(config, request, aim="finished")
     with pytest.raises(PHSafeError, match="zcdp only"):
         solve(config, {"moe": {"PH3": 40}, "privacy": "puredp"}, aim="finished")
+
+
+def test_the_command_aims_at_finished_tables(config, tmp_path):
+    source, targets, out = tmp_path / "config.json", tmp_path / "targets.json", tmp_path / "out.json"
+    source.write_text(dumps(config.to_production()))
+    targets.write_text(json.dumps({"moe": {"PH7": 100}}))
+    command(source, targets, out, aim="finished")
+    solved = Config.load(out)
+    assert solved.budgets["PH7"] == solve(config, {"moe": {"PH7": 100}}, aim="finished").config.budgets["PH7"]
+    with pytest.raises(typer.BadParameter, match="expected measured or finished"):
+        command(source, targets, tmp_path / "other.json", aim="final")

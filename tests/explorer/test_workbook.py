@@ -218,3 +218,8 @@ def test_labels_never_become_formulas(tmp_path):
     with zipfile.ZipFile(path) as archive:
         sheets = [archive.read(n).decode() for n in archive.namelist() if n.startswith("xl/worksheets/sheet")]
     assert not any("cmd|" in formula for sheet in sheets for formula in sheet.split("<f>")[1:])
+
+
+def test_the_structured_mode_is_refused():
+    with pytest.raises(PHSafeError, match="the workbook has formulas for the modes published, tight, tight-bounded"):
+        workbook(Figures(replace(US, sensitivity="structured")))
