@@ -47,6 +47,8 @@ def test_privacy_lists_the_loss_of_the_2020_noise():
     assert rows("privacy.md", "United States") == expected
     total = expected[-2]
     assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.473, 1.257, 1.891, 2.515]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "ρ = 0.473 rather than the stated 1.257" in readme and "1.891 rather than 2.515" in readme.replace("\n", " ")
     gains = [
         [
             f"`{name}`",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,6 +13,7 @@ from phsafe.cli.solve import solve as command
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.explorer.joint_margins import joint_moe
+from phsafe.explorer.solve_targets import target_for
 from phsafe.explorer.solver import solve
 from phsafe.model.exact_numbers import dumps
 
@@ -64,3 +66,16 @@ def test_the_command_aims_at_finished_tables(config, tmp_path):
     assert solved.budgets["PH7"] == solve(config, {"moe": {"PH7": 100}}, aim="finished").config.budgets["PH7"]
     with pytest.raises(typer.BadParameter, match="expected measured or finished"):
         command(source, targets, tmp_path / "other.json", aim="final")
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("published", "1.121457"), ("tight", "0.431597")])
+def test_the_margins_of_2020_after_joint_estimation(mode, expected):
+    us = Config.load("examples/us.json")
+    targets: dict[str, dict[str, Decimal]] = {}
+    for tabulation, level, budget in us.measurements():
+        key = (tabulation.name, level.key)
+        targets.setdefault(tabulation.name, {})[level.key] = target_for(us, key, budget)
+    finished = solve(us, {"moe": targets, "sensitivity": mode}, aim="finished").config
+    # The fit is computed in floats, so the last places may differ between machines.
+    assert float(finished.total) == pytest.approx(float(expected), rel=1e-4)
+    assert expected in (Path(__file__).parents[2] / "docs" / "explore.md").read_text(encoding="utf-8")
