@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from phsafe.cli.budget import budget
 from phsafe.cli.solve import solve as command
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
@@ -16,6 +17,7 @@ from phsafe.explorer.joint_margins import joint_moe
 from phsafe.explorer.solve_targets import target_for
 from phsafe.explorer.solver import solve
 from phsafe.model.exact_numbers import dumps
+from phsafe.privacy_math.sensitivity import MODES
 
 TARGETS = {"PH1_num": 100, "PH2": 150, "PH7": 100, "PH3": {"state_A-G": 20, "state_*": 200}}
 
@@ -72,10 +74,28 @@ def test_the_command_aims_at_finished_tables(config, tmp_path):
 def test_the_margins_of_2020_after_joint_estimation(mode, expected):
     us = Config.load("examples/us.json")
     targets: dict[str, dict[str, Decimal]] = {}
-    for tabulation, level, budget in us.measurements():
+    for tabulation, level, rho in us.measurements():
         key = (tabulation.name, level.key)
-        targets.setdefault(tabulation.name, {})[level.key] = target_for(us, key, budget)
+        targets.setdefault(tabulation.name, {})[level.key] = target_for(us, key, rho)
     finished = solve(us, {"moe": targets, "sensitivity": mode}, aim="finished").config
     # The fit is computed in floats, so the last places may differ between machines.
     assert float(finished.total) == pytest.approx(float(expected), rel=1e-4)
     assert expected in (Path(__file__).parents[2] / "docs" / "explore.md").read_text(encoding="utf-8")
+
+
+def test_budget_compares_margins_before_and_after_joint_estimation(config, tmp_path, capsys):
+    source = tmp_path / "config.json"
+    source.write_text(dumps(config.to_production()))
+    budget(source, compare=True, finished=True, json=True)
+    document = json.loads(capsys.readouterr().out)
+    for mode in MODES:
+        moe = joint_moe(config.with_sensitivity(mode))["PH7", "state_*"]
+        assert document["finished"][mode]["PH7"]["state_*"] == moe
+    budget(source, compare=True, finished=True)
+    shown = capsys.readouterr().out
+    assert "after joint estimation" in shown and f"{document['finished']['tight']['PH3']['state_A-G']:.2f}" in shown
+    with pytest.raises(PHSafeError, match="expected --compare too"):
+        budget(source, finished=True)
+    source.write_text(dumps(config.to_production() | {"privacy_defn": "puredp"}))
+    with pytest.raises(PHSafeError, match="zcdp only"):
+        budget(source, compare=True, finished=True)

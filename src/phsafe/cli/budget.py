@@ -20,6 +20,9 @@ def budget(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare the sensitivity modes: loss and margin of error.")
     ] = False,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="With --compare: also the margins after joint estimation.")
+    ] = False,
     json: arg.Json = False,
 ) -> None:
     """Show the cost and accuracy of a config: margin of error, ρ, bounded ρ and ε. Needs no data."""
@@ -29,6 +32,10 @@ def budget(
 
     loaded = Config.load(config).with_sensitivity(sensitivity)
     result = (comparison_of if compare else budget_of)(loaded, _delta(delta))
+    if finished:
+        from phsafe.explorer.joint_margins import with_finished_margins
+
+        result = with_finished_margins(result)
     if json:
         typer.echo(result.to_json())
         return

@@ -7,16 +7,33 @@ groups of a level have the same variances and identities, so one cell of one gro
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
 from phsafe.configs.config import Config
+from phsafe.errors import PHSafeError
 from phsafe.estimation.densities import DENSITIES
 from phsafe.estimation.fit import fit
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.explorer.page_requests import Key
 from phsafe.privacy.accountant import plan
+from phsafe.privacy.budgets import Budget, Comparison
 from phsafe.privacy_math.margins import gaussian_moe
+
+
+def with_finished_margins(comparison: Comparison | Budget) -> Comparison:
+    """Add the margins after joint estimation to a comparison of modes.
+
+    Raises:
+        PHSafeError: It is the budget of a single mode, or under pure DP, for which they are not known exactly.
+    """
+    if not isinstance(comparison, Comparison):
+        raise PHSafeError("--finished: expected --compare too, which compares the sensitivity modes")
+    if comparison.published.definition != "zcdp":
+        raise PHSafeError("--finished: margins after joint estimation are known for zcdp only; leave out --finished")
+    return replace(comparison, finished={b.config.sensitivity: joint_moe(b.config) for b in comparison.budgets})
 
 
 def joint_moe(config: Config) -> dict[Key, float]:

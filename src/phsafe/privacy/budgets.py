@@ -7,7 +7,7 @@ the config, so they are the figures of the release.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -196,6 +196,7 @@ class Comparison:
 
     Attributes:
         budgets: One `Budget` per mode: published, tight, tight-bounded, structured.
+        finished: Mode → tabulation and level → the margin of error after joint estimation, if it was computed.
 
     Example:
         >>> modes = compare("examples/us.json")
@@ -204,6 +205,7 @@ class Comparison:
     """
 
     budgets: tuple[Budget, ...]
+    finished: Mapping[str, Mapping[tuple[str, str], float]] = field(default_factory=dict)
 
     @property
     def published(self) -> Account:
@@ -241,6 +243,7 @@ class Comparison:
                 }
                 for name, found in self.gains.items()
             },
+            **({"finished": self._finished()} if self.finished else {}),
         }
 
     def to_json(self) -> str:
@@ -254,15 +257,23 @@ class Comparison:
         """The comparison as Rich tables for a terminal: margins of error, and losses by tabulation and by mode."""
         from rich.console import Group  # noqa: PLC0415
 
-        names = tuple(b.config.sensitivity for b in self.budgets)
-        table = _table("Margin of error at 90 %", ("Tabulation", "Level"), names)
-        for rows in zip(*(b.rows for b in self.budgets), strict=True):
-            event = rows[0].event
-            table.add_row(event.tabulation, event.level, *(f"{row.moe:.2f}" for row in rows))
+        keys = [(row.event.tabulation, row.event.level) for row in self.budgets[0].rows]
+        tables = [_margins("Margin of error at 90 %", {b.config.sensitivity: _moes(b) for b in self.budgets}, keys)]
+        if self.finished:
+            tables.append(_margins("Margin of error at 90 % after joint estimation", self.finished, keys))
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
         losses[TIGHT_NAME] = self.published_accounted_tightly
         notes = (NEIGHBOURS_NOTE, f"All modes but published: {MODE_CAVEAT}")
-        return Group(table, self._published_losses(), _losses(losses, self.budgets[0].delta), self._gains(), *notes)
+        rest = (self._published_losses(), _losses(losses, self.budgets[0].delta), self._gains())
+        return Group(*tables, *rest, *notes)
+
+    def _finished(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The margins after joint estimation by mode, tabulation and level."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for mode, margins_of in self.finished.items():
+            for (tabulation, level), moe in margins_of.items():
+                found.setdefault(mode, {}).setdefault(tabulation, {})[level] = moe
+        return found
 
     def _gains(self) -> Table:
         unit = UNITS[self.published.definition]
@@ -327,6 +338,21 @@ def compare(config: str | Path | Mapping[str, Any] | Config, delta: Decimal = DE
     """
     loaded = Config.load(config)
     return Comparison(tuple(budget(loaded.with_sensitivity(mode), delta) for mode in sensitivity.MODES))
+
+
+def _moes(costs: Budget) -> dict[tuple[str, str], float]:
+    """The margin of error by tabulation and level."""
+    return {(row.event.tabulation, row.event.level): row.moe for row in costs.rows}
+
+
+def _margins(
+    title: str, by_mode: Mapping[str, Mapping[tuple[str, str], float]], keys: Iterable[tuple[str, str]]
+) -> Table:
+    """A table of margins of error with a column for each mode."""
+    table = _table(title, ("Tabulation", "Level"), by_mode)
+    for key in keys:
+        table.add_row(*key, *(f"{moes[key]:.2f}" for moes in by_mode.values()))
+    return table
 
 
 def _block_keys(one: BlockEvent) -> dict[str, Any]:
