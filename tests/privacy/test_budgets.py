@@ -212,10 +212,12 @@ def test_the_comparison_shows_what_each_mode_saves():
 def test_margins_after_joint_estimation_are_shown_if_they_are_known():
     modes = compare(US)
     assert "finished" not in modes.to_dict() and "joint estimation" not in shown(modes.render())
-    known = {b.config.sensitivity: {(r.event.tabulation, r.event.level): 7.25 for r in b.rows} for b in modes.budgets}
+    known = {
+        b.config.sensitivity: {(r.event.tabulation, r.event.level): 8765.25 for r in b.rows} for b in modes.budgets
+    }
     fitted = replace(modes, finished=known)
-    assert fitted.to_dict()["finished"]["tight"]["PH3"]["state_A-G"] == 7.25
-    assert shown(fitted.render()).count("7.25") == 4 * len(modes.budgets[0].rows)
+    assert fitted.to_dict()["finished"]["tight"]["PH3"]["state_A-G"] == 8765.25
+    assert shown(fitted.render()).count("8765.25") == 4 * len(modes.budgets[0].rows)
 
 
 @pytest.mark.parametrize("delta", ["0", "1", "-1", "nan", "inf", "x", "1e-999999999"])
