@@ -17,6 +17,7 @@ from phsafe.explorer.joint_margins import joint_moe
 from phsafe.explorer.solve_targets import target_for
 from phsafe.explorer.solver import solve
 from phsafe.model.exact_numbers import dumps
+from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.sensitivity import MODES
 
 TARGETS = {"PH1_num": 100, "PH2": 150, "PH7": 100, "PH3": {"state_A-G": 20, "state_*": 200}}
@@ -80,7 +81,12 @@ def test_the_margins_of_2020_after_joint_estimation(mode, expected):
     finished = solve(us, {"moe": targets, "sensitivity": mode}, aim="finished").config
     # The fit is computed in floats, so the last places may differ between machines.
     assert float(finished.total) == pytest.approx(float(expected), rel=1e-4)
-    assert expected in (Path(__file__).parents[2] / "docs" / "explore.md").read_text(encoding="utf-8")
+    docs = Path(__file__).parents[2] / "docs"
+    assert expected in (docs / "explore.md").read_text(encoding="utf-8")
+    loss = plan(finished).total
+    stated = f"{float(loss.unbounded):.3f} and{{}} {float(loss.bounded):.3f}"
+    privacy = (docs / "privacy.md").read_text(encoding="utf-8")
+    assert any(stated.format(words) in privacy for words in ("", " a bounded ρ of"))
 
 
 def test_budget_compares_margins_before_and_after_joint_estimation(config, tmp_path, capsys):
