@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+RUN_LOCK = ROOT / "requirements" / "run.lock"
 MIN_PYTHON = (3, 11)
 #: Modules that must have full line and branch coverage, and the tests that provide it. Measuring coverage doubles the
 #: run time, so the other tests run without it.
@@ -26,6 +27,7 @@ COVERED = (
     "src/phsafe/privacy/*",
     "src/phsafe/privacy_math/*",
     "src/phsafe/pipeline/publish.py",
+    "src/phsafe/pipeline/release_ledger.py",
     "src/phsafe/pipeline/scan.py",
     "src/phsafe/counting/*",
 )
@@ -134,16 +136,39 @@ def package(rest: list[str]) -> int:
     """Build the wheel and source archive into dist/, and test the wheel in a fresh environment elsewhere."""
     install("dev")
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
-    if code := call([BIN / "python", "-m", "hatchling", "build"]):
-        return code
+    return call([BIN / "python", "-m", "hatchling", "build"]) or try_wheel(next((ROOT / "dist").glob("*.whl")))
+
+
+def wheelhouse(rest: list[str]) -> int:
+    """Download the runtime packages and build the wheel into a folder, and test it without a network.
+
+    `python3 dev.py wheelhouse [FOLDER]`; the folder (default: wheelhouse/) must not exist yet.
+    """
+    install("dev")
+    folder = Path(rest[0] if rest else ROOT / "wheelhouse").resolve()
+    if folder.exists():
+        print(f"dev.py: expected a folder that doesn't exist yet, got {folder}")
+        return 1
+    pip = [BIN / "python", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    steps = [
+        # Without source archives, because pip would run their code to read their metadata.
+        [*pip, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", RUN_LOCK, "-d", folder],
+        [BIN / "python", "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+    ]
+    code = next((code for step in steps if (code := call(step))), 0)
+    return code or try_wheel(next(folder.glob("phsafe-*.whl")), "--no-index", f"--find-links={folder}")
+
+
+def try_wheel(wheel: Path, *options: str) -> int:
+    """Install the wheel and the locked packages in a fresh environment outside the repository, and run commands."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "env"
         venv.create(fresh, with_pip=True)
         programs = fresh / BIN.name
-        pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options]
         steps = [
-            [*pip, "--require-hashes", "-r", ROOT / "requirements" / "run.lock"],
-            [*pip, "--no-deps", *(ROOT / "dist").glob("*.whl")],
+            [*pip, "--no-deps", "--require-hashes", "-r", RUN_LOCK],
+            [*pip, "--no-deps", wheel],
             *([programs / "phsafe", *arguments] for arguments in PACKAGE_STEPS),
         ]
         return next((code for step in steps if (code := call(step, Path(folder)))), 0)
@@ -152,14 +177,14 @@ def package(rest: list[str]) -> int:
 #: Commands that must work from the wheel alone, without the repository.
 PACKAGE_STEPS = (
     ("demo", "demo"),
-    ("release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger"),
+    ("release", "demo/config.json", "demo/data", "release", "--ledger", "other.ledger", "--new-ledger"),
     ("estimate", "release", "tables"),
     ("report", "release", "report.html", "--estimates", "tables"),
     ("check", "release"),
 )
 TASKS = {
     "demo": demo, "test": test, "docs": docs, "notebooks": notebooks, "package": package,
-    "lock": lock, "licences": licences, "sbom": sbom,
+    "wheelhouse": wheelhouse, "lock": lock, "licences": licences, "sbom": sbom,
 }  # fmt: skip
 
 

@@ -86,15 +86,15 @@ def releases(after_another: int, at_once: int) -> bool:
         ]
         codes = [process.communicate() and process.returncode for process in running]
         print(f"{at_once} at once: {codes.count(0)} done in {time.perf_counter() - start:.0f} s", flush=True)
-        charged = {entry.release_id for entry in ledger.entries()}
+        charged = {entry.release_id for entry in ledger.charges()}
         released = {Release.open(path).release_id for path in folder.iterdir() if path.is_dir()}
         found = ledger.verify()
         print(
             f"ledger verify: {found or 'unmodified'}, {len(charged)} charges, {len(released)} complete releases, ",
             end="",
         )
-        print(f"{ledger.left} left of {float(ledger.cap):.4f}")
-        consistent = charged == released and len(released) == after_another + at_once and ledger.left == 0
+        print(f"{ledger.read().left} left of {float(ledger.read().cap):.4f}")
+        consistent = charged == released and len(released) == after_another + at_once and ledger.read().left == 0
         return consistent and not found and grown <= GROWTH and not any(codes)
 
 

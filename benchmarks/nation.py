@@ -125,7 +125,7 @@ def timed(config: Path, data: Path, command: str) -> tuple[float, float]:
     shutil.rmtree(out, ignore_errors=True)
     name, _, validated = command.partition(" ")
     arguments = [name, config, data, *([] if name == "validate" else [out])]
-    arguments += ["--ledger", out.parent / "bench.ledger"] if name == "release" else []
+    arguments += ["--ledger", out.parent / "bench.ledger", "--new-ledger"] if name == "release" else []
     arguments += [] if name == "validate" or validated else ["--skip-validation"]
     for file in out.parent.glob("bench.ledger*"):
         file.unlink()

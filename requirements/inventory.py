@@ -90,6 +90,15 @@ def locked(name: str) -> dict[str, list[str]]:
     return found
 
 
+def hashes(name: str) -> dict[str, list[str]]:
+    """The SHA-256 of each file that a lock permits, by "package@version"."""
+    found = {}
+    for entry in re.split(r"\n(?=\S)", (HERE / f"{name}.lock").read_text().strip()):
+        package, version = re.match(r"([\w.-]+)(?:\[[\w,-]+\])?==([^\s;\\]+)", entry).groups()
+        found[f"{canonicalize_name(package)}@{version}"] = re.findall(r"--hash=sha256:([0-9a-f]{64})", entry)
+    return found
+
+
 def licence(name: str) -> str:
     """The SPDX expression of a package's licence, or "unknown"."""
     if name in READ_BY_HAND:
@@ -126,6 +135,7 @@ def sbom() -> dict[str, object]:
     """A CycloneDX bill of materials of the runtime dependencies; the same lock gives the same bytes."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
     packages = locked("run")
+    files = hashes("run")
     digest = hashlib.sha256((HERE / "run.lock").read_bytes()).hexdigest()
     root = f"pkg:pypi/{project['name']}@{project['version']}"
     references = {name: [f"pkg:pypi/{name}@{version}" for version in versions] for name, versions in packages.items()}
@@ -133,6 +143,7 @@ def sbom() -> dict[str, object]:
         {
             "type": "library", "bom-ref": reference, "name": name, "version": reference.rpartition("@")[2],
             "purl": reference, "licenses": [{"expression": licence(name)}],
+            "hashes": [{"alg": "SHA-256", "content": digest} for digest in files[reference.removeprefix("pkg:pypi/")]],
         }
         for name, own in references.items()
         for reference in own

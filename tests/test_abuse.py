@@ -57,6 +57,10 @@ def assert_refused(outcome, *texts):
     assert len(outcome.err) < 5000
 
 
+def new_ledger(folder):
+    return "--ledger", folder / "l", "--new-ledger", "--skip-validation"
+
+
 # --- names --------------------------------------------------------------------------------------------------------
 
 
@@ -68,13 +72,13 @@ def test_every_file_may_have_any_name(phsafe_command, few, small, tmp_path, case
     config.write_text(json.dumps(few))
     shutil.copytree(small, data)
     temp.mkdir()
-    options = ["--ledger", ledger, "--temp-dir", temp, "--skip-validation"]
+    options = ["--ledger", ledger, "--new-ledger", "--temp-dir", temp, "--skip-validation"]
     done = phsafe_command("release", config, data, out, *options)
     assert done.code == 0, done.err
     assert phsafe_command("check", out, "--ledger", ledger).code == 0
     assert phsafe_command("ledger", "verify", ledger).code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [config.name, data.name, out.name, temp.name, ledger.name, f"{ledger.name}.key"]
+        [config.name, data.name, out.name, temp.name, ledger.name, f"{ledger.name}.key", f"{ledger.name}.pub"]
     )
     assert list(temp.iterdir()) == []
 
@@ -82,9 +86,10 @@ def test_every_file_may_have_any_name(phsafe_command, few, small, tmp_path, case
 def test_names_that_are_not_utf_8(phsafe_command, config, small, tmp_path):
     """Libraries need UTF-8 names, so an output with another name is refused before anything is charged."""
     out, ledger = tmp_path / "out\udcff", tmp_path / "l\udcff"
-    assert_refused(phsafe_command("release", config, small, out, "--ledger", ledger), "expected a path in UTF-8")
+    words = ("--ledger", ledger, "--new-ledger", "--skip-validation")
+    assert_refused(phsafe_command("release", config, small, out, *words), "expected a path in UTF-8")
     assert not ledger.exists()
-    done = phsafe_command("release", config, small, tmp_path / "out", "--ledger", ledger, "--skip-validation")
+    done = phsafe_command("release", config, small, tmp_path / "out", *words)
     assert done.code == 0, done.err
 
 
@@ -92,7 +97,7 @@ def test_names_that_are_not_utf_8(phsafe_command, config, small, tmp_path):
 def test_output_names_that_refer_to_existing_folders(phsafe_command, config, small, tmp_path, monkeypatch, name):
     (tmp_path / "a").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert_refused(phsafe_command("release", config, small, name, "--ledger", "l"), "doesn't exist yet")
+    assert_refused(phsafe_command("release", config, small, name, "--ledger", "l", "--new-ledger"), "doesn't exist yet")
     assert not (tmp_path / "l").exists()
 
 
@@ -103,7 +108,7 @@ def test_a_link_planted_at_the_output(phsafe_command, config, small, tmp_path, l
         target.mkdir()
     out.symlink_to(out if link == "loop" else target)
     for command in (
-        ["release", config, small, out, "--ledger", tmp_path / "l"],
+        ["release", config, small, out, "--ledger", tmp_path / "l", "--new-ledger"],
         ["tabulate", config, small, out],
     ):
         assert_refused(phsafe_command(*command), "doesn't exist yet")
@@ -163,7 +168,7 @@ def test_malicious_numbers_in_a_config(phsafe_command, few, tmp_path, field, cas
 @pytest.mark.parametrize("case", ["whole", "exponent", "small exponent", "infinite", "nan", "deep"])
 def test_malicious_numbers_in_a_manifest(phsafe_command, config, small, tmp_path, case):
     out = tmp_path / "out"
-    assert phsafe_command("release", config, small, out, "--ledger", tmp_path / "l", "--skip-validation").code == 0
+    assert phsafe_command("release", config, small, out, *new_ledger(tmp_path)).code == 0
     manifest = out / "manifest.json"
     manifest.write_text(re.sub(r'"rho": [0-9.]+', f'"rho": {MALICIOUS_NUMBERS[case]}', manifest.read_text()))
     assert_refused(phsafe_command("check", out), "manifest", "privacy statement")
@@ -185,10 +190,10 @@ def test_a_million_digits_in_a_record(phsafe_command, config, small, tmp_path):
     shutil.copytree(small, data)
     with (data / "persons.csv").open("a") as stream:
         stream.write(f"3,{DIGITS},5,1,01,20\n")
-    outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l")
+    outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l", "--new-ledger")
     assert_refused(outcome, "validation", "can't be read", "expected CSV")
     assert "99999" not in outcome.err
-    assert Ledger.open(tmp_path / "l").entries() == ()
+    assert Ledger.open(tmp_path / "l").charges() == ()
 
 
 def test_control_characters_in_a_record(phsafe_command, config, small, tmp_path):
@@ -198,7 +203,7 @@ def test_control_characters_in_a_record(phsafe_command, config, small, tmp_path)
     unit = (data / "units.csv").read_text().splitlines()[1].split(",")[1]
     with (data / "persons.csv").open("a") as stream:
         stream.write("".join(f"3,{unit},5,1,01,2{letter}5\n" for letter in "\x1f\x1e\x01\x02\x7f" * 10))
-    outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l")
+    outcome = phsafe_command("release", config, data, tmp_path / "out", "--ledger", tmp_path / "l", "--new-ledger")
     assert_refused(outcome, "validation", "expected CSV")
 
 
@@ -233,7 +238,7 @@ def test_confidential_files_are_private_under_an_open_umask(
     before = os.umask(0)
     try:
         options = ["--skip-validation", "--temp-dir", tmp_path]
-        released = phsafe_command("release", config, small, tmp_path / "out", "--ledger", tmp_path / "l", *options)
+        released = phsafe_command("release", config, small, tmp_path / "out", *new_ledger(tmp_path), *options)
         counted = phsafe_command("tabulate", config, small, tmp_path / "counts", *options)
         phsafe_command("validate", config, data, "--examples", tmp_path / "keys.csv", "--temp-dir", tmp_path)
     finally:
@@ -251,7 +256,7 @@ def test_confidential_files_are_private_under_an_open_umask(
 def test_no_published_cell_is_a_formula(phsafe_command, config, small, tmp_path):
     """Spreadsheets evaluate fields that start with = + - @ or a tab; negative numbers are fine."""
     out, tables = tmp_path / "out", tmp_path / "tables"
-    assert phsafe_command("release", config, small, out, "--ledger", tmp_path / "l", "--skip-validation").code == 0
+    assert phsafe_command("release", config, small, out, *new_ledger(tmp_path)).code == 0
     assert phsafe_command("estimate", out, tables).code == 0
     files = [*out.rglob("*.csv"), *tables.rglob("*.csv")]
     assert len(files) > 1

@@ -6,11 +6,23 @@ import pkgutil
 import re
 from pathlib import Path
 
+import pytest
+
 from phsafe.model.exact_numbers import round_up
 from phsafe.model.schema import LAYOUTS
 from phsafe.model.tables import CENSUS_2020
-from phsafe.pipeline.validation import BEYOND, EXTRA_COLUMNS, RULES, UNCLASSIFIED
-from phsafe.privacy.budgets import compare
+from phsafe.pipeline.validation import (
+    BEYOND,
+    CONTROL_TOTAL,
+    EXTRA_COLUMNS,
+    NOT_EMPTY,
+    OUTSIDE_FILTER,
+    RULES,
+    STATE_NOT_EMPTY,
+    UNCLASSIFIED,
+)
+from phsafe.privacy.mode_comparison import compare
+from phsafe.privacy_math.level_structure import structure_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -63,6 +75,26 @@ def test_privacy_lists_the_loss_of_the_2020_noise():
     assert [round(float(loss), 3) for loss in alone] == [0.480, 1.922]
 
 
+@pytest.mark.parametrize("name", ["us", "pr"])
+def test_readme_states_how_much_noise_the_tight_modes_save(name):
+    """By level, at the stated budgets: the noise saved, and that the loss which the mode keeps is no larger."""
+    budgets = {one.config.sensitivity: one for one in compare(ROOT / "examples" / f"{name}.json").budgets}
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for mode, neighbours in (("tight", "unbounded"), ("tight-bounded", "bounded")):
+        saved = {}
+        for before, after in zip(budgets["published"].rows, budgets[mode].rows, strict=True):
+            assert getattr(after.event.loss, neighbours) <= getattr(before.event.loss, neighbours)
+            tabulation = CENSUS_2020.tabulation(before.event.tabulation)
+            level = next(level for level in CENSUS_2020.levels if level.key == before.event.level)
+            moves = structure_of(tabulation, level).level_class == "moves"
+            saved.setdefault((tabulation.kind, moves), set()).add(round(100 * (1 - after.moe / before.moe)))
+        persons, units = saved["persons", True], saved["units", True]
+        assert f"{min(persons)} to {max(persons)} % smaller" in readme
+        assert mode == "tight" or (units == {0} and "and 0 % for units" in readme)
+        for kind in ("persons", "units"):
+            assert min(saved[kind, False]) > max(saved[kind, True])
+
+
 def test_every_documented_name_exists():
     named = {
         name
@@ -111,6 +143,9 @@ def test_validation_lists_every_rule():
     expected[UNCLASSIFIED, "error"] = "each tabulation behind a table, with a budget"
     expected[BEYOND, "note"] = "each tabulation of persons"
     expected[EXTRA_COLUMNS, "warning"] = "each table"
+    expected[NOT_EMPTY, "error"] = "each table"
+    expected[STATE_NOT_EMPTY, "error"] = "units"
+    expected[CONTROL_TOTAL, "error"] = expected[OUTSIDE_FILTER, "note"] = "persons, units"
     listed = {(rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")}
     assert listed == expected
 

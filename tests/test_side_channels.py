@@ -17,6 +17,7 @@ import pytest
 from phsafe.configs.config import Config
 from phsafe.configs.grid import level_rows
 from phsafe.pipeline.publish import publish
+from phsafe.pipeline.release_ledger import LedgerChoice
 from phsafe.pipeline.scan import Settings
 from phsafe.privacy import mechanism
 
@@ -51,7 +52,7 @@ def test_releases_differ_only_in_count(phsafe_command, inputs, config, tmp_path)
         shutil.copytree(data, data_copy)
         before = os.umask(0o022)
         try:
-            outcome = phsafe_command("release", config, data_copy, out, "--skip-validation")
+            outcome = phsafe_command("release", config, data_copy, out, "--skip-validation", "--new-ledger")
         finally:
             os.umask(before)
         seen[name] = {"output": _without_random(outcome, folder), **_folder(out)}
@@ -92,9 +93,19 @@ def _folder(out):
     return found | {"manifest": text}
 
 
+def new_ledger(path):
+    return LedgerChoice(path, is_new=True)
+
+
 def test_file_times_reveal_only_the_day(inputs, config, tmp_path):
     """A finer time would reveal how long counting took to anyone who knows when it started."""
-    publish(Config.load(config), inputs["small"], tmp_path / "out", tmp_path / "l", Settings(skip_validation=True))
+    publish(
+        Config.load(config),
+        inputs["small"],
+        tmp_path / "out",
+        new_ledger(tmp_path / "l"),
+        Settings(skip_validation=True),
+    )
     times = {path.stat().st_mtime for path in [tmp_path / "out", *(tmp_path / "out").rglob("*")]}
     (day,) = times
     assert day % 86_400 == 0 and time.time() - day < 2 * 86_400
@@ -114,7 +125,7 @@ def test_the_number_of_draws_is_independent_of_the_data(inputs, config, tmp_path
     for name, data in inputs.items():
         drawn.clear()
         mechanism._accepts.cache_clear()
-        publish(loaded, data, tmp_path / name, tmp_path / f"{name}.l", Settings(skip_validation=True))
+        publish(loaded, data, tmp_path / name, new_ledger(tmp_path / f"{name}.l"), Settings(skip_validation=True))
         seen.append(list(drawn))
     assert seen[0] == seen[1] == seen[2]
     sizes = [len(level_rows(loaded, m.tabulation, m.level)) for m in loaded.measurements()]

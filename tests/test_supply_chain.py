@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,92 @@ def test_the_bill_of_materials_lists_all_locked_packages(inventory):
     assert any(one.startswith("pkg:pypi/opendp@") for one in reached)
     assert len(reached) > 0.8 * len(locked)
     assert json.dumps(bom) == json.dumps(inventory.sbom())
+
+
+def test_the_bill_of_materials_has_the_hashes_of_the_lock(inventory):
+    """Each component lists the hash of every file that may be installed for it, and no other."""
+    lock = (ROOT / "requirements" / "run.lock").read_text()
+    of = {component["purl"]: component["hashes"] for component in inventory.sbom()["components"]}
+    entries = re.split(r"\n(?=\S)", lock.strip())
+    assert len(of) == len(entries)
+    for entry in entries:
+        name, version = re.match(r"([\w.-]+)==([\w.!+]+)", entry).groups()
+        assert of[f"pkg:pypi/{name.lower()}@{version}"] == [
+            {"alg": "SHA-256", "content": digest} for digest in re.findall("sha256:([0-9a-f]{64})", entry)
+        ]
+    assert sum(map(len, of.values())) == lock.count("--hash=sha256:")
+
+
+def recipe():
+    """The instructions of the Containerfile, as (word, rest)."""
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    return [tuple(line.split(maxsplit=1)) for line in lines if line and not line.startswith("#")]
+
+
+def program_of_tasks():
+    spec = importlib.util.spec_from_file_location("dev", ROOT / "dev.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_container_is_built_from_files_that_exist():
+    copied = [rest.split()[0] for word, rest in recipe() if word == "COPY" and not rest.startswith("--from=")]
+    made = "wheelhouse"
+    assert made in copied and made in program_of_tasks().TASKS
+    assert [path for path in copied if path != made and not (ROOT / path).exists()] == []
+    rules = [line for line in (ROOT / ".containerignore").read_text().splitlines() if not line.startswith("#")]
+    assert rules == ["*", *(f"!{path}" for path in copied)], "nothing else may get into an image"
+    assert f"/{made}/" in (ROOT / ".gitignore").read_text().split()
+
+
+def test_the_container_runs_programs_and_options_that_exist():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = {f"/opt/phsafe/bin/{name}" for name in ("pip", *project["scripts"])}
+    named = [word for _, rest in recipe() for word in re.findall(r"/opt/phsafe/bin/\w+", rest)]
+    assert set(named) == installed
+    pip = subprocess.run([sys.executable, "-m", "pip", "install", "--help"], capture_output=True, text=True, check=True)
+    installs = [rest for word, rest in recipe() if word == "RUN" and "/pip install" in rest]
+    assert len(installs) == 2
+    for command in installs:
+        options = re.findall(r"--[\w-]+", command)
+        assert "--no-index" in options and [option for option in options if option not in pip.stdout] == []
+    assert "--require-hashes" in installs[0] and "-r /build/run.lock" in installs[0]
+    assert (base := dict(recipe())["ARG"]).startswith("BASE=python:")
+    assert f">={base.removeprefix('BASE=python:').removesuffix('-slim')}" == project["requires-python"]
+    assert dict(recipe())["USER"] == "10001:10001"
+
+
+def test_the_installation_page_has_the_commands_of_the_recipe():
+    page = (ROOT / "docs" / "install.md").read_text()
+    for _, command in (entry for entry in recipe() if entry[0] == "RUN" and "pip install" in entry[1]):
+        assert command.replace("/opt/phsafe", "phsafe-env").replace("/build/", "") in page
+
+
+def test_the_wheelhouse_is_tested_without_an_index(tmp_path, monkeypatch, capsys):
+    """The commands of the task, in order: download with hashes, build, install from the folder alone, run."""
+    dev = program_of_tasks()
+    calls = []
+
+    def call(command, folder=ROOT):
+        calls.append(" ".join(map(str, command)))
+        if "hatchling" in calls[-1]:
+            (tmp_path / "house").mkdir()
+            (tmp_path / "house" / "phsafe-0.1.0-py3-none-any.whl").write_text("")
+        return 0
+
+    monkeypatch.setattr(dev, "call", call)
+    monkeypatch.setattr(dev, "install", lambda which: None)
+    monkeypatch.setattr(dev.venv, "create", lambda *_, **__: None)
+    assert dev.wheelhouse([str(tmp_path / "house")]) == 0
+    download, build, packages, wheel, *runs = calls
+    assert "--require-hashes" in download and "--only-binary=:all:" in download
+    assert "build -t wheel" in build
+    assert all(f"--no-index --find-links={tmp_path / 'house'}" in step for step in (packages, wheel))
+    assert "--require-hashes" in packages and wheel.endswith("phsafe-0.1.0-py3-none-any.whl")
+    assert [run.split("/phsafe ")[1].split()[0] for run in runs] == [words[0] for words in dev.PACKAGE_STEPS]
+    assert dev.wheelhouse([str(tmp_path / "house")]) == 1
+    assert "doesn't exist yet" in capsys.readouterr().out
 
 
 def test_the_wheel_is_reproducible(tmp_path):

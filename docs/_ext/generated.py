@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 
 import phsafe
 from phsafe.cli.app import app as program
+from phsafe.cli.json_documents import DOCUMENTS
 from phsafe.model.conditions import Where
 from phsafe.model.levels import LEVELS
 from phsafe.model.schema import LAYOUTS, Column, Digits
@@ -85,6 +86,9 @@ def one_command(call: str, command: typer.core.TyperCommand, heading: str) -> It
     records = [p.get_help_record(context) for p in command.get_params(context) if "--help" not in p.opts]
     body = ((f"`{term}`", plain(text)) for term, text in filter(None, records))
     yield from rows(("argument or option", "description"), body)
+    yield "With `--json`:\n"
+    document = DOCUMENTS[call.removeprefix("phsafe ")]
+    yield from rows(("key", "meaning"), ((f"`{key}`", meaning) for key, meaning in document.items()))
 
 
 def plain(text: str) -> str:

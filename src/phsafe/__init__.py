@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from phsafe.accuracy_study import Accuracy, accuracy
     from phsafe.acs_pums import pums
     from phsafe.configs.config import Config
+    from phsafe.configs.shipped import config
     from phsafe.engines import EngineOptions
     from phsafe.errors import PHSafeError
     from phsafe.estimation import Estimates, estimate
     from phsafe.explorer.solver import solve
+    from phsafe.model.spec import Catalog
     from phsafe.model.tables import CENSUS_2020
-    from phsafe.pipeline.calls import release, tabulate, validate
-    from phsafe.privacy.budgets import Budget, Comparison, budget, compare
+    from phsafe.pipeline.calls import exact_tables, release, tabulate, validate
+    from phsafe.privacy.budgets import Budget, budget
+    from phsafe.privacy.mode_comparison import Comparison, compare
     from phsafe.privacy_audit import audit
     from phsafe.releases.release_folder import Release
     from phsafe.reports import registry, report
@@ -29,7 +32,8 @@ _HOMES = {
     "Accuracy": "phsafe.accuracy_study",
     "Budget": "phsafe.privacy.budgets",
     "CENSUS_2020": "phsafe.model.tables",
-    "Comparison": "phsafe.privacy.budgets",
+    "Catalog": "phsafe.model.spec",
+    "Comparison": "phsafe.privacy.mode_comparison",
     "Config": "phsafe.configs.config",
     "EngineOptions": "phsafe.engines",
     "Estimates": "phsafe.estimation",
@@ -38,8 +42,10 @@ _HOMES = {
     "accuracy": "phsafe.accuracy_study",
     "audit": "phsafe.privacy_audit",
     "budget": "phsafe.privacy.budgets",
-    "compare": "phsafe.privacy.budgets",
+    "compare": "phsafe.privacy.mode_comparison",
+    "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
+    "exact_tables": "phsafe.pipeline.calls",
     "pums": "phsafe.acs_pums",
     "registry": "phsafe.reports",
     "release": "phsafe.pipeline.calls",
@@ -54,6 +60,7 @@ __all__ = [
     "CENSUS_2020",
     "Accuracy",
     "Budget",
+    "Catalog",
     "Comparison",
     "Config",
     "EngineOptions",
@@ -64,7 +71,9 @@ __all__ = [
     "audit",
     "budget",
     "compare",
+    "config",
     "estimate",
+    "exact_tables",
     "pums",
     "registry",
     "release",

@@ -46,6 +46,10 @@ class ConfigError(PHSafeError):
     """The config is invalid."""
 
 
+class CatalogError(ConfigError, ValueError):
+    """A table, a level or a whole catalog is declared inconsistently."""
+
+
 class DataError(PHSafeError):
     """The input files are missing, unreadable or invalid."""
 

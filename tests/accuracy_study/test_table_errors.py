@@ -6,33 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-import phsafe
-from phsafe.accuracy_study import truth
 from phsafe.accuracy_study.table_errors import Finished, finished, lines_of, rows_of
 from phsafe.accuracy_study.variants import Variant
-from phsafe.pipeline.demo import true_value
-from phsafe.pipeline.scan import Settings, count
-
-from .conftest import SMALL
-
-
-def test_lines_equal_exact_values(make_config):
-    config = make_config(states=("50",), kept=tuple(t.name for t in make_config().catalog.tabulations))
-    counts = count(config, SMALL, Settings(truncate=False, skip_validation=True))
-    tidy = phsafe.tabulate(config, SMALL, truncate=False, skip_validation=True)
-    found = truth.lines(config, counts)
-    assert set(found) == {table.name for table in config.catalog.tables}
-    for table in config.catalog.tables:
-        for row in found[table.name].filter(pl.col("LEVEL") != "usa_*").iter_rows(named=True):
-            group = tidy.filter(REGION_TYPE=row["REGION_TYPE"], ITERATION_CODE=row["ITERATION_CODE"])
-            expected = true_value(config.catalog, table, row["CELL"], group)
-            assert row["VALUE"] == pytest.approx(expected, nan_ok=True), (table.name, row)
-
-
-def test_averages_need_numerator_and_denominator_at_the_same_level(make_config):
-    config = make_config(kept=("PH1_num",))
-    counts = count(config, SMALL, Settings(skip_validation=True))
-    assert truth.lines(config, counts) == {}
 
 
 def frame(values, names=("VALUE",)):

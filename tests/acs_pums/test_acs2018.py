@@ -155,7 +155,9 @@ def test_all_later_steps_run_without_warnings(conversion, config, tmp_path, reco
     assert total["PH1_denom"] == sum(r["RELP"] == "00" for r in records)
     assert total["PH3"] == sum(int(r["AGEP"]) < 18 for r in in_households)
     assert "PH7" not in total
-    release = phsafe.release(config, conversion.folder, tmp_path / "release", ledger=tmp_path / "ledger")
+    release = phsafe.release(
+        config, conversion.folder, tmp_path / "release", ledger=tmp_path / "ledger", new_ledger=True
+    )
     assert list(phsafe.estimate(release).tables) == ["PH1", "PH2", "PH3", "PH4", "PH5", "PH6"]
 
 

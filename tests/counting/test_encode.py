@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from phsafe.counting.encode import MISSING, SEPARATOR, TableEncoder, missing, outside, raw_values
+from phsafe.counting.encode import MISSING, SEPARATOR, TableEncoder, missing, note_columns, outside, raw_values
 from phsafe.counting.records import RecordFormat
 from phsafe.counting.tallies import NO_KEY, Counted
 from phsafe.model.schema import GEO, PERSONS
@@ -19,7 +19,9 @@ def encoded(column, values, dtype, *, layout=PERSONS, record_format=FORMAT, good
     columns[column] = pa.array(values, dtype)
     counted = Counted({}, 0, examples=9)
     encoder = TableEncoder(layout, record_format, keep_raw=layout is PERSONS)
-    return encoder.encode(pa.RecordBatch.from_pydict(columns), counted), counted
+    rows = encoder.encode(pa.RecordBatch.from_pydict(columns), counted)
+    note_columns(layout.name, rows, counted)
+    return rows, counted
 
 
 AGES = [0, 115, 116, -1, None]

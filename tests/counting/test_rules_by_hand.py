@@ -36,7 +36,7 @@ POPULATIONS = st.fixed_dictionaries(
             PERSONS, 12, RELSHIP=st.sampled_from(RELATIONS), QAGE=st.sampled_from([3, 17, 18, 40, -1, 116, None])
         ),
         "units": records(UNITS, 5, NPF=st.sampled_from([0, 2, 3, 1, None])),
-        "geo": records(GEO, 5),
+        "geo": records(GEO, 5, TABBLKST=st.sampled_from(["01", "44", "72", "03", None])),
     }
 )  # fmt: skip
 
@@ -64,6 +64,8 @@ def by_hand(population):
         persons, units, geo = (
             [row for row in population[name] if row["MAFID"] == key] for name in ("persons", "units", "geo")
         )
+        if [row["TABBLKST"] for row in geo] == ["72"]:
+            continue  # Outside of the filter.
         for name, rows, others in (
             ("MAFID is unique in units", units, len(units) > 1),
             ("MAFID is unique in geo", geo, len(geo) > 1),

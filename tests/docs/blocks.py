@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import re
@@ -82,4 +83,5 @@ RUNNERS = {
     "sh": _script,
     "json": lambda block, *_: json.loads(block.body),
     "toml": lambda block, *_: tomllib.loads(block.body),
+    "ini": lambda block, *_: configparser.ConfigParser(interpolation=None).read_string(block.body),
 }

@@ -84,7 +84,7 @@ def test_the_wheel_runs_without_the_repository(dist, tmp_path):
         # One table is enough here, and fast.
         levels.update({} if name == "PH7" else dict.fromkeys(levels, 0))
     (tmp_path / "config.json").write_text(json.dumps(config))
-    run("phsafe", "release", "config.json", "demo/data", "release", "--ledger", "other.ledger")
+    run("phsafe", "release", "config.json", "demo/data", "release", "--ledger", "other.ledger", "--new-ledger")
     run("phsafe", "estimate", "release", "tables")
     run("phsafe", "report", "release", "report.html", "--estimates", "tables")
     assert "complete and unmodified" in run("phsafe", "check", "release")

@@ -32,7 +32,9 @@ def folder(tmp_path_factory, small, make_config):
     """A real release of the small test data."""
     path = tmp_path_factory.mktemp("release") / "release"
     ledger = path.parent / "ledger.sqlite"
-    release = phsafe.release(make_config(states=("44", "56")), small, path, ledger=ledger, skip_validation=True)
+    release = phsafe.release(
+        make_config(states=("44", "56")), small, path, ledger=ledger, new_ledger=True, skip_validation=True
+    )
     return release.path
 
 

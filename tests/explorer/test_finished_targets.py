@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from phsafe.cli.budget import budget
 from phsafe.cli.solve import solve as command
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
@@ -89,19 +88,17 @@ def test_the_margins_of_2020_after_joint_estimation(mode, expected):
     assert any(stated.format(words) in privacy for words in ("", " a bounded ρ of"))
 
 
-def test_budget_compares_margins_before_and_after_joint_estimation(config, tmp_path, capsys):
+def test_budget_compares_margins_before_and_after_joint_estimation(config, tmp_path, phsafe_command):
     source = tmp_path / "config.json"
     source.write_text(dumps(config.to_production()))
-    budget(source, compare=True, finished=True, json=True)
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(phsafe_command("budget", source, "--compare", "--finished", "--json").out)
     for mode in MODES:
         moe = joint_moe(config.with_sensitivity(mode))["PH7", "state_*"]
         assert document["finished"][mode]["PH7"]["state_*"] == moe
-    budget(source, compare=True, finished=True)
-    shown = capsys.readouterr().out
+    shown = phsafe_command("budget", source, "--compare", "--finished").out
     assert "after joint estimation" in shown and f"{document['finished']['tight']['PH3']['state_A-G']:.2f}" in shown
-    with pytest.raises(PHSafeError, match="expected --compare too"):
-        budget(source, finished=True)
+    refused = phsafe_command("budget", source, "--finished")
+    assert (refused.code, "expected --compare too" in refused.err) == (1, True)
     source.write_text(dumps(config.to_production() | {"privacy_defn": "puredp"}))
-    with pytest.raises(PHSafeError, match="zcdp only"):
-        budget(source, compare=True, finished=True)
+    refused = phsafe_command("budget", source, "--compare", "--finished")
+    assert (refused.code, "zcdp only" in refused.err) == (1, True)

@@ -212,12 +212,12 @@ def test_a_total_too_small_for_its_constraints_is_refused():
         solve(US, Request.load({"total": 3, "locks": everything}, US))
 
 
-def test_the_command_writes_a_config_that_loads(tmp_path: Path, capsys):
+def test_the_command_writes_a_config_that_loads(tmp_path: Path, phsafe_command):
     targets, out = tmp_path / "targets.toml", tmp_path / "out.json"
     targets.write_text('total = 1.257281\n[locks]\nPH3 = ["state_A-G"]\n')
-    command(Path("examples/us.json"), targets, out, json=True)
+    outcome = phsafe_command("solve", "examples/us.json", targets, out, "--json")
     assert Config.load(out).total == Fraction(TOTAL)
-    assert json.loads(capsys.readouterr().out)["total"] == 1.257281
+    assert json.loads(outcome.out)["total"] == 1.257281
     with pytest.raises(PHSafeError, match="doesn't exist yet"):
         command(Path("examples/us.json"), targets, out)
 

@@ -92,7 +92,7 @@ class Workspace:
         return self.ledger_folder / "population.ledger"
 
     def forget_ledger(self) -> None:
-        """Delete the ledger and its key, so that the next release creates its own."""
+        """Delete the ledger and its keys, so that the next release creates its own."""
         for file in self.ledger_folder.iterdir():
             file.unlink()
 
@@ -110,6 +110,7 @@ class Workspace:
             "--ledger",
             self.ledger_path,
             "--skip-validation",
+            *([] if self.ledger_path.exists() else ["--new-ledger"]),
         ]
         return [*map(str, arguments), *map(str, more)]
 
@@ -147,7 +148,7 @@ class Workspace:
         found += [
             f"{name} was left behind"
             for name in left
-            if name not in (self.ledger_path.name, f"{self.ledger_path.name}.key")
+            if name not in (self.ledger_path.name, f"{self.ledger_path.name}.key", f"{self.ledger_path.name}.pub")
         ]
         return found
 
@@ -157,7 +158,7 @@ class Workspace:
             return
         ledger = Ledger(self.ledger_path)
         yield from ledger.verify()
-        charged = {entry.release_id for entry in ledger.entries()}
+        charged = {entry.release_id for entry in ledger.charges()}
         for path in self.out_folder.iterdir():
             if path.name.startswith(".") or (path / "NOT_PRIVATE").exists() or (path / "PUBLIC").exists():
                 continue

@@ -28,7 +28,7 @@ def _signalled(
     if ending.code > 0:
         assert ending.code in (3, 130) and "stopped" in ending.output, ending
         finished = ending.code == 3
-        assert finished == workspace.out().exists() == bool(workspace.ledger.entries()), ending
+        assert finished == workspace.out().exists() == bool(workspace.ledger.charges()), ending
     return [ending]
 
 
@@ -48,12 +48,12 @@ fault("Ctrl-C while several workers run")(partial(_signalled, signal.SIGINT, bef
 def killed_when_charged(workspace: Workspace, rng: random.Random) -> list[Ending]:
     ledger = workspace.ledger
     running = workspace.start(workspace.release())
-    while running.alive and not ledger.entries():
+    while running.alive and not ledger.charges():
         time.sleep(0.001)
     time.sleep(rng.uniform(0, 0.05))
     running.signal(signal.SIGKILL)
     ending = running.end()
-    assert len(ledger.entries()) == 1
+    assert len(ledger.charges()) == 1
     return [ending]
 
 

@@ -109,6 +109,9 @@ def _changed(rng: random.Random, document: object, depth: int) -> object:
         else:
             changed[key] = _changed(rng, changed[key], depth + 1)
         return changed
+    if isinstance(document, list) and document and rng.random() < 0.9 - 0.1 * depth:
+        place = rng.randrange(len(document))
+        return [*document[:place], _changed(rng, document[place], depth + 1), *document[place + 1 :]]
     return rng.choice([*UNUSUAL, *NUMBERS, [], {}, [[[]]], ["01", "01"], {"usa_*": 1}])
 
 

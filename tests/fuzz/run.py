@@ -1,9 +1,9 @@
 """Run the commands on damaged inputs: `python tests/fuzz/run.py --cases 10000 [--seed S] [--first N]`.
 
-Each case damages a config, a data folder or a release and runs one command on it. The command must end in time, with
-exit code 0 or 1 and a message of ours; leave nothing behind (next to its input, in the temporary folder, or in the
-current folder); and show neither a value planted in the data nor a household key. Most cases use a config with a single
-tabulation: refusals don't depend on the number of tabulations, and fewer compile faster.
+Each case damages a config, a catalog, a data folder or a release and runs one command on it. The command must end in
+time, with exit code 0 or 1 and a message of ours; leave nothing behind (next to its input, in the temporary folder, or
+in the current folder); and show neither a value planted in the data nor a household key. Most cases use a config with a
+single tabulation: refusals don't depend on the number of tabulations, and fewer compile faster.
 
 Cases run in a child process, forked with everything imported and monitored by its parent: a crash or a hang is a
 failure too.
@@ -34,6 +34,7 @@ from damage import MARKER, ROW_GROUP, damage_bytes, damage_csv, damage_json, dam
 
 from phsafe.cli import main as phsafe
 from phsafe.engines import duckdb_engine, partitions
+from phsafe.model.tables import CENSUS_2020
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "tests" / "data" / "small"
@@ -97,7 +98,9 @@ class Bench:
             slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
             (self.folder / f"{one}.json").write_text(json.dumps(slim))
         ledger = self.folder / "ledger"
-        code, output = command("release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger)
+        code, output = command(
+            "release", self.folder / "PH1_denom.json", SMALL, self.released, "--ledger", ledger, "--new-ledger"
+        )
         assert code == 0, output
 
     def case(self, rng: random.Random) -> str:
@@ -107,11 +110,11 @@ class Bench:
         try:
             duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS = rng.choice(ROWS)
             partitions.PARTITION_ROWS = duckdb_engine.PARTITION_ROWS
-            target = rng.choice(["json", "csv", "bytes", "parquet", "release"])
-            arguments = getattr(self, target if target in ("json", "release") else "data")(rng, target)
+            target = rng.choice(["json", "catalog", "csv", "bytes", "parquet", "release"])
+            arguments = getattr(self, target if target in ("json", "catalog", "release") else "data")(rng, target)
             before = {path.name for path in self.work.iterdir()}
             code, output = command(*arguments)
-            left = {path.name for path in self.work.iterdir()} - before - {"ledger", "ledger.key"}
+            left = {path.name for path in self.work.iterdir()} - before - {"ledger", "ledger.key", "ledger.pub"}
             left ^= {"out"} if code == 0 and self.work / "out" in arguments else set()
             left |= {path.name for folder in self.elsewhere for path in folder.iterdir()}
             where = f"{arguments[0]}, {target}"
@@ -121,7 +124,7 @@ class Bench:
                 return f"{where}: {output.strip().splitlines()[-1]}"
             if code and not output.strip():
                 return f"{where}: refused without a reason"
-            if target not in ("json", "release") and (MARKER in output or KEY.search(output)):
+            if target not in ("json", "catalog", "release") and (MARKER in output or KEY.search(output)):
                 return f"{where}: showed a value or a key of a record"
             return f"{where}: left {sorted(left)} behind" if left else ""
         finally:
@@ -145,6 +148,15 @@ class Bench:
         return rng.choice(
             [["budget", file], ["budget", file, "--json"], ["validate", file, SMALL],
              ["tabulate", file, SMALL, self.work / "out"]]
+        )  # fmt: skip
+
+    def catalog(self, rng: random.Random, _: str) -> list[object]:
+        """Damage a catalog; return a command on it."""
+        file = self.work / "catalog.json"
+        file.write_bytes(damage_json(rng, json.dumps(CENSUS_2020.to_document()).encode()))
+        return rng.choice(
+            [["budget", self.config(rng), "--catalog", file],
+             ["tabulate", self.config(rng), SMALL, self.work / "out", "--catalog", file]]
         )  # fmt: skip
 
     def release(self, rng: random.Random, _: str) -> list[object]:
@@ -177,7 +189,7 @@ class Bench:
         return rng.choice(
             [
                 ["tabulate", config, data, out],
-                ["release", config, data, out, "--ledger", self.work / "ledger"],
+                ["release", config, data, out, "--ledger", self.work / "ledger", "--new-ledger"],
             ]
         )
 

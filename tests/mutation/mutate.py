@@ -47,12 +47,16 @@ LEDGER = [
     "tests/privacy/test_ledger.py",
     "tests/privacy/test_ledger_chain.py",
     "tests/privacy/test_ledger_file.py",
+    "tests/privacy/test_ledger_keys.py",
+    "tests/privacy/test_ledger_policy.py",
+    "tests/privacy/test_ledger_decisions.py",
     # These run many processes for minutes, and don't depend on a single operator.
     "--deselect=tests/privacy/test_ledger.py::test_of_five_parallel_releases_exactly_two_fit_under_the_cap",
     "--deselect=tests/privacy/test_ledger.py::test_kill_9_never_loses_a_charge_or_damages_the_ledger",
 ]
 RELEASING = [
     "tests/pipeline/test_publish.py",
+    "tests/pipeline/test_release_guards.py",
     "tests/test_side_channels.py::test_file_times_reveal_only_the_day",
     "--deselect=tests/pipeline/test_publish.py::test_parallel_releases_cannot_exceed_the_cap",
     "--deselect=tests/pipeline/test_publish.py::test_kill_at_any_moment_leaves_no_partial_and_no_uncharged_release",
@@ -69,9 +73,12 @@ TESTS = {
     "privacy_math.margins": ["tests/privacy_math/test_margins.py"],
     "privacy.ledger_file": LEDGER,
     "privacy.ledger": LEDGER,
+    "privacy.ledger_keys": LEDGER,
+    "privacy.ledger_policy": LEDGER,
     "privacy.ledger_chain": LEDGER,
     "privacy.ledger_entries": LEDGER,
     "pipeline.publish": RELEASING,
+    "pipeline.release_ledger": ["tests/pipeline/test_release_ledger.py"],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

@@ -22,12 +22,15 @@ import pytest
 import phsafe
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
-from phsafe.errors import OutputError, PHSafeError
-from phsafe.pipeline import publish
+from phsafe.errors import FinishedError, OutputError, PHSafeError
+from phsafe.model.conditions import where
+from phsafe.model.spec import Line, Table, Tabulation
+from phsafe.model.tables import CENSUS_2020
+from phsafe.pipeline import publish, release_ledger
 from phsafe.pipeline.fingerprint import fingerprint_chunks
 from phsafe.privacy.ledger import Ledger
 from phsafe.releases.release_folder import Release
-from phsafe.releases.verify import problems
+from phsafe.releases.verify import ledger_problems, problems
 from phsafe.system.interrupts import FinishedInterrupt, stoppable
 
 ROWS = {
@@ -39,11 +42,15 @@ ROWS = {
 @pytest.fixture(scope="module")
 def released(us, small, tmp_path_factory) -> Release:
     folder = tmp_path_factory.mktemp("released")
-    return phsafe.release(us, small, folder / "out", ledger=folder / "ledger", skip_validation=True)
+    return release(us, small, folder)
 
 
 def release(us, data, folder: Path, name: str = "out", **options) -> Release:
-    return phsafe.release(us, data, folder / name, ledger=folder / "ledger", skip_validation=True, **options)
+    """Release, with a new ledger unless there is one."""
+    ledger = folder / "ledger"
+    return phsafe.release(
+        us, data, folder / name, ledger=ledger, new_ledger=not ledger.exists(), skip_validation=True, **options
+    )
 
 
 def test_a_release_has_every_file_with_its_rows_and_integers(released):
@@ -123,9 +130,34 @@ def test_a_structured_release_has_the_same_layout_and_lists_its_blocks(us, small
     assert privacy["rho"] == Decimal("1.2383568") < sum(e["loss"] for e in made.manifest["levels"])
     assert "public" in privacy["assumptions"][0] and "household" in privacy["assumptions"][1]
     assert "assumptions" not in released.manifest["privacy"]
+    (charge,) = Ledger(tmp_path / "ledger").charges()
+    assert (charge.loss.unbounded, charge.loss.bounded) == (Fraction(privacy["rho"]), Fraction(privacy["rho_bounded"]))
+    assert ledger_problems(made, tmp_path / "ledger") == []
     file = made.path / "PH3" / "ph3.csv"
     file.write_text(file.read_text().replace(repr(variances[2][0]), repr(variances[4][0])))
     assert any("VARIANCE doesn't match" in problem for problem in problems(made))
+
+
+def test_a_structured_release_through_another_catalog_opens_from_its_folder_alone(us_document, small, tmp_path):
+    """Which cells of a table are counted without units follows from the catalog in the manifest."""
+    cells = {1: where(RELSHIP="30"), 2: where(RELSHIP="31", TEN="1")}
+    table = Table(
+        "PH9", "Relatives", "Population in households", (Line(1, "Grandchildren"), Line(2, "Parents")),
+        (Tabulation("PH9", cells, persons=where(RTYPE=3)),),
+    )  # fmt: skip
+    budgets = us_document["privacy_budget"] | {
+        "PH9": {level.key: int(level.key == "state_*") for level in CENSUS_2020.levels}
+    }
+    catalog, document = CENSUS_2020.extended((table,)), us_document | {"privacy_budget": budgets}
+    document["tau"] = document["tau"] | {"PH9": 3}
+    document["blind_share"] = {"PH9": 0.25}
+    release(document, small, tmp_path, sensitivity="structured", catalog=catalog, max_rho=20)
+    opened = Release.open(tmp_path / "out")
+    assert problems(opened) == [] and ledger_problems(opened, tmp_path / "ledger") == []
+    entry = next(entry for entry in opened.manifest["levels"] if entry["tabulation"] == "PH9")
+    blocks = [(block["cells"], block["without_units"], block["budget"]) for block in entry["blocks"]]
+    assert blocks == [([1], True, Decimal("0.25")), ([2], False, Decimal("0.75"))]
+    assert opened.config.blind_share == {"PH9": Decimal("0.25")}
 
 
 def test_derived_tabulations_follow_their_source(released):
@@ -195,21 +227,21 @@ def test_an_insufficient_cap_refuses_early_and_shows_what_is_left(us, small, tmp
         release(us, small, tmp_path, progress=lambda stage, _: stages.append(stage))
     assert stages == [], "before the work"
     assert not (tmp_path / "out").exists()
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
 
 
 def test_one_ledger_serves_all_files_of_a_population(us, small, parity, tmp_path):
     release(us, small, tmp_path)
     with pytest.raises(PHSafeError, match="0 of 1"):
         release(us, parity, tmp_path, "second")
-    with pytest.raises(PHSafeError, match="pure"):
+    with pytest.raises(PHSafeError, match=r"needs 0\.79\d* ρ, but 0 of 1"):
         release(Config.load(us).to_production() | {"privacy_defn": "puredp"}, small, tmp_path, "third")
 
 
 def test_the_ledger_beside_the_data_is_the_default(us, small, tmp_path):
     data = shutil.copytree(small, tmp_path / "people")
-    phsafe.release(us, data, tmp_path / "out", skip_validation=True)
-    (entry,) = Ledger.open(tmp_path / "people.ledger").entries()
+    phsafe.release(us, data, tmp_path / "out", skip_validation=True, new_ledger=True)
+    (entry,) = Ledger.open(tmp_path / "people.ledger").charges()
     assert entry.details["settings"]["skip_validation"] is True
     frames = {name: pl.read_csv(small / f"{name}.csv", infer_schema=False) for name in ("persons", "units", "geo")}
     with pytest.raises(PHSafeError, match="ledger="):
@@ -223,7 +255,7 @@ def test_a_data_folder_has_one_default_ledger_however_it_is_reached(small, tmp_p
     link.symlink_to(data)
     monkeypatch.chdir(data)
     ways = (data, link, link / ".." / "people", tmp_path / "elsewhere" / ".." / "people", ".", f"{data}/")
-    assert {publish.default_ledger(way) for way in ways} == {tmp_path / "people.ledger"}
+    assert {release_ledger.default_ledger(way) for way in ways} == {tmp_path / "people.ledger"}
 
 
 def test_the_ledger_notes_the_config_with_all_digits_and_the_input(pr_document, small, small_frames, tmp_path):
@@ -232,7 +264,7 @@ def test_the_ledger_notes_the_config_with_all_digits_and_the_input(pr_document, 
     release(pr_document, small, tmp_path)
     release(pr_document, small_frames, tmp_path, "frames")
     ledger = Ledger.open(tmp_path / "ledger")
-    first, second = ledger.entries()
+    first, second = ledger.charges()
     assert first.fingerprint == ledger.fingerprint(fingerprint_chunks(small))
     assert second.fingerprint is None
     for entry in (first, second):
@@ -247,15 +279,15 @@ def test_no_budget_or_no_default_ledger_is_refused(us_document, small, tmp_path)
     with pytest.raises(PHSafeError, match="every budget of the config is 0"):
         release(us_document, small, tmp_path)
     with pytest.raises(PHSafeError, match="name a local file with --ledger"):
-        publish.default_ledger("hdfs://cluster/people")
+        release_ledger.default_ledger("hdfs://cluster/people")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_input_is_not_charged(us, small, tmp_path, small_frames):
     broken = small_frames | {"units": pl.concat([small_frames["units"], small_frames["units"].head(1)])}
     with pytest.raises(PHSafeError, match="failed validation"):
-        phsafe.release(us, broken, tmp_path / "out", ledger=tmp_path / "ledger")
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
+        phsafe.release(us, broken, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
     (tmp_path / "out").mkdir()
     with pytest.raises(PHSafeError) as refused:
         phsafe.release(us, tmp_path / "nowhere", tmp_path / "out", ledger=tmp_path / "ledger")
@@ -272,8 +304,8 @@ def test_an_error_after_the_charge_reports_that_it_stays_charged(us, small, tmp_
         release(us, small, tmp_path)
     assert failed.value.reasons[0] == "no room"
     assert "1.257281" in failed.value.reasons[1] and "stays charged" in failed.value.reasons[1]
-    assert len(Ledger.open(tmp_path / "ledger").entries()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+    assert len(Ledger.open(tmp_path / "ledger").charges()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key", "ledger.pub"]
 
 
 def test_an_internal_error_after_the_charge_hides_its_message(us, small, tmp_path, monkeypatch):
@@ -287,6 +319,40 @@ def test_an_internal_error_after_the_charge_hides_its_message(us, small, tmp_pat
     assert "stays charged" in failed.value.reasons[1]
 
 
+def test_hashes_that_cannot_be_recorded_leave_a_complete_release(pr_document, small, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise PHSafeError("the disk is full; nothing was charged")
+
+    monkeypatch.setattr(Ledger, "finish", full)
+    with pytest.raises(FinishedError, match=r"charged and complete, but the hashes .* could not be added") as failed:
+        release(pr_document, small, tmp_path)
+    assert "nothing was charged" not in str(failed.value)
+    (charge,) = Ledger.open(tmp_path / "ledger").charges()
+    assert charge.files is None and Release.open(tmp_path / "out").release_id == charge.release_id
+
+
+def test_a_failure_after_the_rename_leaves_a_complete_release(pr_document, small, tmp_path, monkeypatch):
+    """A panic of a library in Rust is no `Exception`; progress that fails after the charge costs nothing."""
+
+    class Panic(BaseException):
+        pass
+
+    def fail(*_: object) -> None:
+        raise Panic("12345")
+
+    def stop_at(stage: str, done: float) -> None:
+        if stage == "released":
+            monkeypatch.setattr(Release, "read", fail)
+        if done > 0.85:
+            raise BrokenPipeError
+
+    with pytest.raises(FinishedError, match=r"but a step after it failed \(Panic\); do not repeat the release"):
+        release(pr_document, small, tmp_path, progress=stop_at)
+    monkeypatch.undo()
+    (charge,) = Ledger.open(tmp_path / "ledger").charges()
+    assert charge.files is not None and Release.open(tmp_path / "out").release_id == charge.release_id
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_an_interrupt_after_the_charge_lets_the_release_finish(heard, pr_document, small, tmp_path, number):
     """What was paid for is not thrown away: noise is drawn, the folder written, and then the signal heard."""
@@ -297,7 +363,7 @@ def test_an_interrupt_after_the_charge_lets_the_release_finish(heard, pr_documen
 
     with pytest.raises(KeyboardInterrupt, match="already charged, so it was finished"), stoppable():
         release(pr_document, small, tmp_path, progress=stop_at)
-    (entry,) = Ledger.open(tmp_path / "ledger").entries()
+    (entry,) = Ledger.open(tmp_path / "ledger").charges()
     assert Release.open(tmp_path / "out").release_id == entry.release_id
 
 
@@ -325,8 +391,8 @@ def test_an_interrupt_before_the_charge_costs_nothing(heard, pr_document, small,
 
     with pytest.raises(KeyboardInterrupt), stoppable():
         release(pr_document, small, tmp_path, progress=stop_at)
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key", "ledger.pub"]
     release(pr_document, small, tmp_path)
 
 
@@ -338,8 +404,8 @@ def test_a_full_disk_is_found_before_the_charge(pr_document, small, tmp_path):
             release(pr_document, small, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key"]
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger", "ledger.key", "ledger.pub"]
 
 
 def test_a_disk_that_fails_only_on_flush_is_found_before_the_charge(pr_document, small, tmp_path, monkeypatch):
@@ -356,7 +422,7 @@ def test_a_disk_that_fails_only_on_flush_is_found_before_the_charge(pr_document,
     with pytest.raises(PHSafeError, match="No space left on device; free some") as refused:
         release(pr_document, small, tmp_path)
     assert f"expected {sizes[0]} bytes of free disk space" in str(refused.value)
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
 
 
 def test_progress_and_reserved_disk_space(us, small, tmp_path):
@@ -408,7 +474,7 @@ def test_two_releases_to_one_folder_are_not_both_charged(pr_document, small, tmp
                 release(pr_document, small, tmp_path)
 
     release(pr_document, small, tmp_path, progress=meanwhile)
-    assert refused and len(Ledger.open(tmp_path / "ledger").entries()) == 1
+    assert refused and len(Ledger.open(tmp_path / "ledger").charges()) == 1
 
 
 def test_a_release_that_fails_verification_gets_no_final_name(us, small, tmp_path, monkeypatch):
@@ -446,8 +512,8 @@ def test_parallel_releases_cannot_exceed_the_cap(us, small, tmp_path, processes)
     made = [path for path in tmp_path.iterdir() if path.name.startswith("out")]
     assert len(made) == 2
     ledger = Ledger.open(tmp_path / "ledger")
-    assert {Release.open(path).release_id for path in made} == {entry.release_id for entry in ledger.entries()}
-    assert ledger.left == 0 and ledger.verify() == []
+    assert {Release.open(path).release_id for path in made} == {entry.release_id for entry in ledger.charges()}
+    assert ledger.read().left == 0 and ledger.verify() == []
 
 
 def test_kill_at_any_moment_leaves_no_partial_and_no_uncharged_release(us, small, tmp_path, processes):
@@ -466,7 +532,7 @@ def test_kill_at_any_moment_leaves_no_partial_and_no_uncharged_release(us, small
         process.join()
     ledger = Ledger.open(tmp_path / "ledger")
     assert ledger.verify() == []
-    charged = {entry.release_id for entry in ledger.entries()}
+    charged = {entry.release_id for entry in ledger.charges()}
     named = [path for path in tmp_path.iterdir() if path.is_dir() and not path.name.startswith(".")]
     for path in named:
         assert Release.open(path).release_id in charged

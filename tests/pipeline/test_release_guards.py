@@ -1,6 +1,7 @@
 """What a release must never do: count without truncation, draw noise uncharged, or show how the input was."""
 
 import hashlib
+import hmac
 import json
 
 import polars as pl
@@ -12,7 +13,7 @@ from phsafe.errors import DataError
 from phsafe.model.exact_numbers import dumps
 from phsafe.pipeline import publish
 from phsafe.privacy import mechanism
-from phsafe.privacy.ledger import Ledger
+from phsafe.privacy.ledger import Ledger, LedgerError
 
 
 @pytest.fixture
@@ -44,13 +45,13 @@ def same_as_expected(counted, expected, path):
 
 
 def test_a_release_from_python_is_truncated(counted, us, small, tmp_path, expected):
-    phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", skip_validation=True)
+    phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True, skip_validation=True)
     assert same_as_expected(counted, expected, small / "expected_truncated_counts.csv")
     assert not same_as_expected(counted, expected, small / "expected_counts.csv")
 
 
 def test_a_release_from_the_command_line_is_truncated(counted, phsafe_command, us, small, tmp_path, expected):
-    outcome = phsafe_command("release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger")
+    outcome = phsafe_command("release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger")
     assert outcome.code == 0, outcome.err
     assert same_as_expected(counted, expected, small / "expected_truncated_counts.csv")
 
@@ -60,11 +61,13 @@ def test_the_whole_loss_is_charged_before_any_noise_is_drawn(us, small, tmp_path
     measure = mechanism.Session.measure
 
     def watch(session, measurement):
-        charged.append([entry.loss.unbounded for entry in Ledger.open(tmp_path / "ledger").entries()])
+        charged.append([entry.loss.unbounded for entry in Ledger.open(tmp_path / "ledger").charges()])
         return measure(session, measurement)
 
     monkeypatch.setattr(mechanism.Session, "measure", watch)
-    released = phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", skip_validation=True)
+    released = phsafe.release(
+        us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True, skip_validation=True
+    )
     assert len(charged) == len(released.config.measurements())
     assert {tuple(losses) for losses in charged} == {(released.budget.loss.unbounded,)}
 
@@ -72,7 +75,7 @@ def test_the_whole_loss_is_charged_before_any_noise_is_drawn(us, small, tmp_path
 @pytest.mark.parametrize("mode", ["published", "tight", "tight-bounded"])
 def test_the_manifest_names_each_loss_by_its_own_neighbours(us, small, tmp_path, mode):
     released = phsafe.release(
-        us, small, tmp_path / "out", ledger=tmp_path / "ledger", sensitivity=mode, skip_validation=True
+        us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True, sensitivity=mode, skip_validation=True
     )
     stated, loss = released.manifest["privacy"], released.budget.loss
     assert (stated["rho"], stated["rho_bounded"]) == (loss.unbounded, loss.bounded)
@@ -81,10 +84,11 @@ def test_the_manifest_names_each_loss_by_its_own_neighbours(us, small, tmp_path,
 
 def test_the_manifest_is_silent_about_settings_that_follow_the_data(us, small, tmp_path):
     manifests = []
-    for name, settings in {"a": {}, "b": {"skip_validation": True, "allow_unclassified": True}}.items():
-        phsafe.release(us, small, tmp_path / name, ledger=tmp_path / f"{name}.ledger", **settings)
+    every = dict.fromkeys(("skip_validation", "allow_unclassified", "allow_empty_states"), True)
+    for name, settings in {"a": {}, "b": every}.items():
+        phsafe.release(us, small, tmp_path / name, ledger=tmp_path / f"{name}.ledger", new_ledger=True, **settings)
         manifest = json.loads((tmp_path / name / "manifest.json").read_text())
-        assert "validation" not in dumps(manifest) and "unclassified" not in dumps(manifest)
+        assert not any(word in dumps(manifest) for word in ("validation", "unclassified", "empty"))
         manifests.append({key: value for key, value in manifest.items() if key not in ("release_id", "files")})
     assert manifests[0] == manifests[1]
 
@@ -98,33 +102,80 @@ def test_a_refusal_is_the_same_whatever_the_rules_and_however_many(us, small_fra
     messages = set()
     for i, columns in enumerate([("RELSHIP",), ("CENRACE",), ("RELSHIP", "CENRACE", "CENHISP")]):
         with pytest.raises(DataError) as refused:
-            phsafe.release(us, damaged(small_frames, *columns), tmp_path / "out", ledger=tmp_path / f"{i}.ledger")
+            phsafe.release(
+                us, damaged(small_frames, *columns), tmp_path / "out", ledger=tmp_path / f"{i}.ledger", new_ledger=True
+            )
         messages.add(str(refused.value))
     assert len(messages) == 1 and not any(letter.isdigit() for letter in messages.pop())
 
 
 def test_standard_error_is_the_same_with_warnings_and_without(phsafe_command, us, small, tmp_path):
-    """The small dataset has warnings; without its persons and units there are none."""
+    """The small dataset has warnings; synthetic households have none."""
     assert len(phsafe.validate(us, small).of("warning")) > 0
-    quiet = tmp_path / "quiet"
-    quiet.mkdir()
-    for name in ("persons", "units", "geo"):
-        (quiet / f"{name}.csv").write_text((small / f"{name}.csv").read_text().splitlines()[0] + "\n")
+    quiet = phsafe.synth(tmp_path / "made-up", 3000, "us")
     assert phsafe.validate(us, quiet).of("warning") == ()
     texts = set()
+    ledger = Ledger.create(tmp_path / "ledger", 3)
     for name, data in {"loud": small, "quiet": quiet}.items():
-        ledger = tmp_path / name / "ledger"
-        ledger.parent.mkdir(exist_ok=True)
-        outcome = phsafe_command("release", us, data, ledger.parent / "out", "--ledger", ledger)
+        outcome = phsafe_command("release", us, data, tmp_path / f"{name}.out", "--ledger", ledger.path)
         assert outcome.code == 0
         texts.add(outcome.err)
     assert len(texts) == 1
 
 
-def test_a_fingerprint_and_the_head_need_the_key(tmp_path):
+def test_a_fingerprint_and_signatures_need_the_key(tmp_path):
     first, second = (Ledger.create(tmp_path / name, 1) for name in ("a.ledger", "b.ledger"))
-    assert first.fingerprint([b"data"]) != second.fingerprint([b"data"])
-    assert first.fingerprint([b"data"]) != hashlib.sha256(b"fingerprint\ndata").hexdigest()
-    key = tmp_path / "a.ledger.key"
-    key.write_text((tmp_path / "b.ledger.key").read_text())
-    assert first.verify() != []
+    assert first.fingerprint([b"data"]) == first.fingerprint([b"da", b"ta"]) != second.fingerprint([b"data"])
+    public = bytes.fromhex((tmp_path / "a.ledger.pub").read_text())
+    for key in (b"", b"fingerprint", public, public.hex().encode()):
+        assert first.fingerprint([b"data"]) != hmac.new(key, b"data", "sha256").hexdigest()
+    assert first.fingerprint([b"data"]) != hashlib.sha256(b"data").hexdigest()
+    (tmp_path / "a.ledger.key").unlink()
+    for call in (lambda: first.fingerprint([b"data"]), lambda: first.note("me", "hello")):
+        with pytest.raises(LedgerError, match="key is missing"):
+            call()
+    (tmp_path / "a.ledger.key").touch(mode=0o600)
+    (tmp_path / "a.ledger.key").write_text((tmp_path / "b.ledger.key").read_text())
+    with pytest.raises(LedgerError, match="not signed with the ledger's key"):
+        first.note("me", "hello")
+
+
+HUGE = 10**12
+
+
+@pytest.mark.parametrize("way", ["python", "command"])
+def test_published_counts_at_a_huge_budget_are_the_truncated_counts(
+    way, phsafe_command, us_document, small, tmp_path, expected
+):
+    """With noise that rounds to 0, what is published is what was counted."""
+    for levels in us_document["privacy_budget"].values():
+        levels.update({key: HUGE for key, budget in levels.items() if budget})
+    config, ledger = tmp_path / "config.json", tmp_path / "ledger"
+    config.write_text(dumps(us_document))
+    limit = 100 * HUGE
+    if way == "python":
+        phsafe.release(config, small, tmp_path / "out", ledger=ledger, new_ledger=True, max_rho=limit)
+    else:
+        words = ("--ledger", ledger, "--new-ledger", "--max-rho", limit)
+        assert phsafe_command("release", config, small, tmp_path / "out", *words).code == 0
+    released = phsafe.Release.open(tmp_path / "out").to_polars()
+    columns = ("TABULATION", "REGION_TYPE", "REGION_ID", "ITERATION_CODE", "DATA_CELL", "COUNT")
+    published = {tuple(row[:5]): row[5] for row in released.select(columns).iter_rows() if row[5]}
+    wanted, untruncated = (
+        {key: number for key, number in expected(small / name).items() if number}
+        for name in ("expected_truncated_counts.csv", "expected_counts.csv")
+    )
+    assert published == wanted != untruncated
+
+
+def test_a_finished_release_is_on_the_ledger_with_every_file(us, small, tmp_path):
+    released = phsafe.release(us, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
+    (charge,) = Ledger.open(tmp_path / "ledger").charges()
+    files = {path for path in released.path.rglob("*") if path.is_file()}
+    assert charge.files == {
+        str(path.relative_to(released.path)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+    assert "manifest.json" in charge.files
+    manifest = (released.path / "manifest.json").read_text()
+    for secret in (charge.entry.user, charge.entry.host, charge.fingerprint):
+        assert f'"{secret}"' not in manifest, "user, host and fingerprint are on the ledger only"

@@ -32,7 +32,8 @@ def engine():
 
 def extended(tabulation, us, tau=None, levels=()):
     """A config with one table more and nothing else changed."""
-    table = Table("PH9", "Made up", "Everybody", (Line(1, "Total"),), (tabulation,))
+    lines = tuple(Line(number, f"Cell {number}") for number in sorted(tabulation.cells))
+    table = Table("PH9", "Made up", "Everybody", lines, (tabulation,))
     catalog = CENSUS_2020.extended((table,), levels)
     document = json.loads(us.read_text())
     for spec in (t for t in catalog.tabulations if t.beyond is None):

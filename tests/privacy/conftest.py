@@ -13,6 +13,16 @@ def path(tmp_path):
 
 
 @pytest.fixture
+def made():
+    """Create a ledger, or open it if it was completed before: what repeating a command does."""
+
+    def make(path, cap=1):
+        return Ledger.open(path) if path.exists() else Ledger.create(path, cap)
+
+    return make
+
+
+@pytest.fixture
 def third():
     return Loss("zcdp", Fraction(1, 3), Fraction(2, 3))
 

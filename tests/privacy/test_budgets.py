@@ -10,17 +10,17 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from phsafe.cli.app import app
 from phsafe.cli.arguments import SensitivityMode
-from phsafe.cli.budget import budget as budget_command
-from phsafe.cli.ledger import app as ledger_app
+from phsafe.cli.output import OUTPUT
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.privacy.budgets import budget, compare
+from phsafe.privacy.budgets import budget
 from phsafe.privacy.mechanism import noise_of
+from phsafe.privacy.mode_comparison import compare
 from phsafe.privacy_math.sensitivity import MODES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,13 +36,12 @@ TARGETS = {
     "PH7": (10, PEOPLE), "PH8_denom": (None, PEOPLE),
 }  # fmt: skip
 
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(budget_command)
-app.add_typer(ledger_app)
-
 
 def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    try:
+        return CliRunner().invoke(app, [str(a) for a in arguments])
+    finally:
+        OUTPUT.end(0)
 
 
 def exact(text):

@@ -21,12 +21,12 @@ def test_triggers_refuse_changes(filled):
 
 def recompute(database):
     """Do what a careful forger without the key can do: compute a consistent chain over the changed rows."""
-    from phsafe.privacy.ledger_chain import _hash
+    from phsafe.privacy.ledger_chain import _hash, _message
 
     before = ""
     rows = database.execute("SELECT number, body FROM entries ORDER BY number").fetchall()
     for number, body in rows:
-        before = _hash(number, before, body)
+        before = _hash(_message(number, before, body if isinstance(body, str) else body.decode("latin-1")))
         database.execute("UPDATE entries SET hash = ? WHERE number = ?", (before, number))
     database.execute("UPDATE head SET entries = ?", (len(rows),))
 
@@ -45,7 +45,10 @@ TAMPERINGS = {
     "the order": SWAP,
     "the head": "DELETE FROM head",
     "the count": "UPDATE head SET entries = 3",
-    "the mac": "UPDATE head SET mac = 'ü'",
+    "the head's signature": "UPDATE head SET signature = 'ü'",
+    "a signature": "UPDATE entries SET signature = 'ü' WHERE number = 3",
+    "another entry's signature": """UPDATE entries SET signature = (SELECT signature FROM entries WHERE number = 2)
+                                    WHERE number = 3""",
     "a row's type": "UPDATE entries SET body = x'ff00' WHERE number = 2",
 }
 
@@ -94,13 +97,16 @@ def test_details_that_json_cannot_represent_are_refused(filled):
     """Other programs could not read such an entry."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         filled.charge(Loss("zcdp", Fraction(0), Fraction(0)), "r", {"x": float("nan")})
-    assert len(filled.entries()) == 4
+    assert len(filled.charges()) == 4
 
 
 def test_missing_triggers_and_loose_permissions_are_detected(filled):
     filled.path.chmod(0o644)
-    assert filled.verify() == ["the ledger can be read or changed by users other than its owner; set its mode to 600"]
-    filled.path.chmod(0o600)
+    (problem,) = filled.verify()
+    assert problem.startswith("every user of this machine can read or change the ledger; set its mode to 600")
+    for mode in (0o660, 0o640, 0o600):
+        filled.path.chmod(mode)
+        assert filled.verify() == []
     database = sqlite3.connect(filled.path)
     database.execute("DROP TRIGGER no_update_of_entries")
     database.close()
@@ -121,13 +127,16 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_entries_count_as_damage_and_do_no_harm(filled, case, third):
-    rest = ',"time":"","release_id":"","details":{},"fingerprint":null,"version":""}'
+    rest = (
+        ',"kind":"charge","time":"","version":"","user":"","host":"","release_id":"","definition":"zcdp",'
+        '"population":null,"states":null,"details":{},"fingerprint":null}'
+    )
     start = HOSTILE[case]
     given = [part.partition('"')[0] for part in start.split('"')[1::2]]
     fields = [f for f in rest.strip(",}").split(",") if f.partition(":")[0].strip('"') not in given]
     body = start if case == "deep nesting" else f"{start},{','.join(fields)}}}"
     database = sqlite3.connect(filled.path)
-    database.execute("INSERT INTO entries VALUES (5, ?, 'x')", [body])
+    database.execute("INSERT INTO entries VALUES (5, ?, 'x', 'x')", [body])
     database.commit()
     database.close()
     with pytest.raises(LedgerError, match="an entry can't be read"):

@@ -14,9 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from phsafe.privacy import ledger, ledger_chain, ledger_file
+from phsafe.privacy import ledger, ledger_chain, ledger_file, ledger_keys, ledger_policy
 from phsafe.privacy.accountant import Loss
 from phsafe.privacy.ledger import Ledger, LedgerError
+
+
+def names(path):
+    return [path.name, f"{path.name}.key", f"{path.name}.pub"]
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
@@ -27,15 +31,15 @@ def test_files_are_owner_only_whatever_the_umask(path, umask, third):
     finally:
         os.umask(before)
     files = sorted(path.parent.iterdir())
-    assert [f.name for f in files] == [path.name, f"{path.name}.key"], "nothing else is left behind"
-    assert [stat.S_IMODE(f.stat().st_mode) for f in files] == [0o600, 0o600]
+    assert [f.name for f in files] == names(path), "nothing else is left behind"
+    assert [stat.S_IMODE(f.stat().st_mode) for f in files] == [0o600, 0o600, 0o644], "all but the public key"
 
 
 def test_a_ledger_is_never_replaced(path):
     Ledger.create(path, Decimal(1))
     with pytest.raises(LedgerError, match="never replaced"):
         Ledger.create(path, Decimal(100))
-    assert Ledger.open_or_create(path, Decimal(100))[0].cap == 1
+    assert Ledger.open(path).read().cap == 1
 
 
 @pytest.mark.parametrize("cap", [0, -1])
@@ -48,19 +52,19 @@ def test_a_cap_must_be_above_zero(path, cap):
 def test_an_unknown_privacy_definition_is_refused(path):
     with pytest.raises(LedgerError, match="expected a privacy definition among zcdp, puredp, got 'laplace'"):
         Ledger.create(path, 1, "laplace")
-    assert Ledger.create(path, 1, "puredp").definition == "puredp"
+    assert Ledger.create(path, 1, "puredp").read().definition == "puredp"
 
 
 def test_impossible_paths_are_reported(tmp_path):
-    for call in (Ledger.open, lambda p: Ledger.open_or_create(p, 1)):
+    for call in (Ledger.open, lambda p: Ledger.create(p, 1)):
         with pytest.raises(LedgerError, match="File name too long"):
             call(tmp_path / ("x" * 300))
     with pytest.raises(LedgerError, match="can't read the ledger's key: File name too long"):
-        ledger_file.load_key(tmp_path / ("x" * 253))
+        ledger_keys.load_signer(tmp_path / ("x" * 253))
     with pytest.raises(LedgerError, match="no folder"):
-        Ledger.open_or_create(tmp_path / "nowhere" / "ledger", 1)
+        Ledger.create(tmp_path / "nowhere" / "ledger", 1)
     with pytest.raises(LedgerError, match="can't create the file"):
-        ledger_file.load_or_create_key(tmp_path / "nowhere" / "ledger")
+        ledger_keys.load_or_create(tmp_path / "nowhere" / "ledger")
     assert ledger_file.unfinished(tmp_path / "nowhere" / "ledger") == []
     assert list(tmp_path.iterdir()) == []
 
@@ -89,38 +93,43 @@ def test_a_failed_creation_leaves_nothing_under_the_final_name(path):
 
 
 def test_concurrent_creation_uses_the_file_that_was_created_first(path, monkeypatch):
-    """Another process creates the ledger, or its key, after we have checked for it."""
-    create, create_file = Ledger.create, ledger_file.create_atomically
+    """Another process creates the ledger, or its keys, after we have checked for them."""
+    create_file = ledger_file.create_atomically
 
-    def late(path, cap, definition):
-        create(path, Decimal(1))
-        return create(path, cap, definition)
-
-    monkeypatch.setattr(Ledger, "create", late)
-    found, created = Ledger.open_or_create(path, Decimal(100))
-    assert (found.cap, created) == (1, False)
-    key = ledger_file.load_key(path)
-    ledger_file.key_path(path).unlink()
-
-    def too_late(file, fill):
-        create_file(file, lambda temporary: temporary.write_text(key.hex()))
+    def late(file, fill):
+        create_file(file, fill)
         create_file(file, fill)
 
-    monkeypatch.setattr(ledger_file, "create_atomically", too_late)
-    assert ledger_file.load_or_create_key(path) == key
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_file, "create_atomically", late)
+        with pytest.raises(LedgerError, match="never replaced"):
+            Ledger.create(path, Decimal(100))
+    assert Ledger.open(path).verify() == []
+    files = [ledger_file.key_path(path), ledger_file.public_path(path)]
+    keys = {file: file.read_text() for file in files}
+    public = ledger_keys.load_signer(path).public_key
+    for file in files:
+        file.unlink()
+
+    def too_late(file, fill, mode):
+        create_file(file, lambda temporary: temporary.write_text(keys[file]), mode)
+        create_file(file, fill, mode)
+
+    monkeypatch.setattr(ledger_keys, "create_atomically", too_late)
+    assert ledger_keys.load_or_create(path).public_key == public
 
 
 def test_temporary_files_for_an_existing_ledger_are_removed(filled):
     temporary = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
     temporary.write_text("half of a ledger")
-    assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
+    Ledger.open(filled.path)
     assert not temporary.exists()
 
 
 def test_a_temporary_file_removed_by_another_process_is_not_an_error(filled, monkeypatch):
     gone = filled.path.with_name(f".{filled.path.name}.0123456789abcdef.new")
     monkeypatch.setattr(ledger_file, "unfinished", lambda _: [gone])
-    assert Ledger.open_or_create(filled.path, Decimal(9))[1] is False
+    assert len(Ledger.open(filled.path).charges()) == 4
 
 
 def test_everything_is_flushed_in_the_order_a_power_failure_requires(path, monkeypatch):
@@ -139,7 +148,9 @@ def test_everything_is_flushed_in_the_order_a_power_failure_requires(path, monke
     monkeypatch.setattr(os, "fsync", flushed)
     monkeypatch.setattr(os, "link", named)
     created = Ledger.create(path, Decimal(1))
-    assert done == ["64 bytes", f"{path.name}.key", "folder", path.name, "folder"]
+    key = ["64 bytes", f"{path.name}.key", "folder"]
+    public = ["64 bytes", f"{path.name}.pub", "folder"]
+    assert done == [*key, *public, path.name, "folder"]
     with ledger_file.connection(created.path) as database:
         assert database.execute("PRAGMA synchronous").fetchone() == (3,), "EXTRA"
 
@@ -185,7 +196,7 @@ def test_anything_but_a_ledger_is_refused_with_one_message(tmp_path, third):
 
 def test_a_read_only_ledger_can_be_read_but_not_charged(filled, monkeypatch, third):
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anything, so chmod proves nothing
-    assert len(filled.entries()) == 4
+    assert len(filled.charges()) == 4
     with pytest.raises(LedgerError, match="not writable; nothing was charged"):
         filled.charge(third, "r", {})
 
@@ -212,27 +223,33 @@ def test_the_key_must_exist_and_be_private(filled, third):
         filled.charge(third, "r", {})
     key.chmod(0o600)
     content = key.read_text()
-    key.write_text("short")
-    assert filled.verify() != []
+    for text in ("short", "", "x" * 64, "00" * 33):
+        key.write_text(text)
+        with pytest.raises(LedgerError, match="expected the ledger's key, got something else"):
+            filled.charge(third, "r", {})
     key.unlink()
     with pytest.raises(LedgerError, match="key is missing"):
         filled.charge(third, "r", {})
     key.symlink_to("/dev/null")
-    assert filled.verify() != []
+    with pytest.raises(LedgerError, match="expected a regular file with the ledger's key"):
+        filled.charge(third, "r", {})
+    assert filled.verify() == [], "which takes the public key alone"
     key.unlink()
     key.touch(mode=0o600)
     key.write_text(content)
-    assert filled.verify() == []
+    filled.charge(third, "r", {})
 
 
 def test_a_lost_ledger_is_not_restarted_automatically(path):
-    """Its key still exists. Starting a new ledger is a decision; a release must not make it."""
+    """Either key still exists. Starting a new ledger is a decision, with a reason."""
     Ledger.create(path, Decimal(1))
     path.unlink()
-    with pytest.raises(LedgerError, match="moved or deleted; restore it"):
-        Ledger.open_or_create(path, Decimal(5))
-    assert not path.exists()
-    assert Ledger.create(path, Decimal(5)).cap == 5
+    for key in (ledger_file.public_path(path), ledger_file.key_path(path)):
+        with pytest.raises(LedgerError, match="moved or deleted; restore it"):
+            Ledger.create(path, Decimal(5))
+        key.unlink()
+        assert not path.exists()
+    assert Ledger.create(path, Decimal(5)).read().cap == 5
 
 
 def test_creation_can_be_retried_after_a_full_disk(path, monkeypatch):
@@ -244,14 +261,14 @@ def test_creation_can_be_retried_after_a_full_disk(path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(ledger_file, "_execute_with_retries", full)
         with pytest.raises(LedgerError, match="disk is full"):
-            Ledger.open_or_create(path, Decimal(1))
+            Ledger.create(path, Decimal(1))
     assert ledger_file.key_path(path).exists() and not path.exists()
-    assert Ledger.open_or_create(path, Decimal(1))[1]
-    assert sorted(f.name for f in path.parent.iterdir()) == [path.name, f"{path.name}.key"]
+    assert Ledger.create(path, Decimal(1)).verify() == []
+    assert sorted(f.name for f in path.parent.iterdir()) == names(path)
 
 
 KILLED_AT = [
-    "ledger_file.load_or_create_key",
+    "ledger_keys.load_or_create",
     "ledger_chain.start",
     "os.link",
     "os.link+",
@@ -260,13 +277,13 @@ KILLED_AT = [
 
 
 @pytest.mark.parametrize("step", KILLED_AT)
-@pytest.mark.parametrize("times", [1, 2], ids=["first", "second"])
-def test_creation_can_be_retried_after_a_kill(path, step, times, third):
-    """Killed before (or, with +, after) the first or second call of a step, while creating the key or the ledger."""
+@pytest.mark.parametrize("times", [1, 2, 3], ids=["first", "second", "third"])
+def test_creation_can_be_retried_after_a_kill(path, step, times, third, made):
+    """Killed before (or, with +, after) a call of a step, while creating the keys or the ledger."""
     code = f"""
 import os, signal, sys
 from decimal import Decimal
-from phsafe.privacy import ledger_chain, ledger_file
+from phsafe.privacy import ledger_chain, ledger_file, ledger_keys
 from phsafe.privacy.ledger import Ledger
 left = [{times}]
 def die(*args):
@@ -283,10 +300,10 @@ Ledger.create(sys.argv[1], Decimal(1))
 """
     run = subprocess.run([sys.executable, "-c", code, str(path)], check=False, capture_output=True, text=True)
     assert run.returncode in (0, -signal.SIGKILL), run.stderr
-    ledger, _ = Ledger.open_or_create(path, Decimal(1))
+    ledger = made(path)
     ledger.charge(third, "r", {})
     assert ledger.verify() == []
-    assert sorted(f.name for f in path.parent.iterdir()) == [path.name, f"{path.name}.key"], "nothing is left behind"
+    assert sorted(f.name for f in path.parent.iterdir()) == names(path), "nothing is left behind"
 
 
 def test_a_second_hard_link_is_refused(filled, third):
@@ -301,7 +318,7 @@ def test_a_second_hard_link_is_refused(filled, third):
 def test_a_failed_transaction_is_rolled_back_and_releases_the_lock(filled):
     with ledger_file.connection(filled.path) as database, ledger_file.connection(filled.path) as other:
         with pytest.raises(KeyError), ledger_file.transaction(database, "IMMEDIATE"):
-            database.execute("INSERT INTO entries VALUES (5, '', '')")
+            database.execute("INSERT INTO entries VALUES (5, '', '', '')")
             raise KeyError
         assert not database.in_transaction
         with ledger_file.transaction(other, "IMMEDIATE"):
@@ -318,15 +335,15 @@ def test_a_finished_transaction_is_not_rolled_back(filled):
 
 def test_a_ledger_written_with_the_right_key_by_another_program_is_still_checked(filled, monkeypatch):
     """Charges above the cap are reported, and an unknown format is refused."""
-    key = ledger_file.load_key(filled.path)
+    signer = ledger_keys.load_signer(filled.path)
     with ledger_file.connection(filled.path) as database, ledger_file.transaction(database, "IMMEDIATE"):
         last = ledger_chain.rows(database)[-1]
-        body = {"time": "", "release_id": "x", "unbounded": "5", "bounded": "10", "details": {}}
-        ledger_chain.append(database, key, last, body | {"fingerprint": None, "version": ""})
+        body = {"kind": "import", "unbounded": "5", "bounded": "10", "by": "x", "reason": "y"}
+        ledger_chain.append(database, signer, last, body | ledger_policy.common_fields())
     assert filled.verify() == ["more was charged than the cap allows"]
-    monkeypatch.setattr(ledger, "FORMAT", 2)
+    monkeypatch.setattr(ledger, "FORMAT", 3)
     later = Ledger.create(filled.path.with_name("later"), 1)
-    with pytest.raises(LedgerError, match="expected format 1, got another; a newer version of PHSafe may support it"):
+    with pytest.raises(LedgerError, match="expected format 2, got another; a newer version of PHSafe may support it"):
         later.read()
 
 
@@ -344,7 +361,7 @@ def test_waiting_for_a_locked_ledger_can_be_interrupted(heard, filled, third, lo
         filled.charge(third, "r", {})
     assert not gave_up.is_set()
     holder.close()
-    assert len(filled.entries()) == 4
+    assert len(filled.charges()) == 4
 
 
 def test_a_charge_waits_for_readers(filled, third):
@@ -356,7 +373,7 @@ def test_a_charge_waits_for_readers(filled, third):
     done.start()
     filled.charge(third, "r", {})
     done.join()
-    assert len(filled.entries()) == 5
+    assert len(filled.charges()) == 5
 
 
 @pytest.mark.parametrize(
@@ -368,7 +385,7 @@ def test_unusual_file_names_work(tmp_path, name, third):
     ledger = Ledger.create(tmp_path / name, Decimal(1))
     ledger.charge(third, "r", {})
     assert ledger.verify() == []
-    assert sorted(f.name for f in tmp_path.iterdir()) == sorted([name, f"{name}.key"])
+    assert sorted(f.name for f in tmp_path.iterdir()) == sorted([name, f"{name}.key", f"{name}.pub"])
 
 
 @pytest.mark.parametrize(("number", "is_raised"), [(errno.EINVAL, False), (errno.ENOTSUP, False), (errno.EIO, True)])

@@ -95,18 +95,18 @@ def test_claims_are_those_of_the_accountant():
 @pytest.fixture
 def command(monkeypatch):
     """Run the command on prepared findings: (findings, arguments) → the runner's result."""
-    import typer
     from typer.testing import CliRunner
 
     import phsafe.privacy_audit
-    from phsafe.cli.audit import audit as function
-
-    app = typer.Typer()
-    app.command()(function)
+    from phsafe.cli.app import app
+    from phsafe.cli.output import OUTPUT
 
     def run(findings, *words):
         monkeypatch.setattr(phsafe.privacy_audit, "audit", lambda trials, progress: findings)
-        return CliRunner().invoke(app, [str(word) for word in words])
+        try:
+            return CliRunner().invoke(app, ["audit", *map(str, words)])
+        finally:
+            OUTPUT.end(0)
 
     return run
 

@@ -101,14 +101,14 @@ def contributions():
         Geography("tract", "Tract", "TRACT", ("TABBLKST", "TABTRACTCE"), tuple((c, c) for c in codes)),
         UNATTRIBUTED,
     )
-    table = Table("T", "t", "u", (Line(1, "x"),), tuple(t for _, _, t in specs.values()))
+    tables = [Table(n, "t", "u", tuple(Line(c, "x") for c in t.cells), (t,)) for n, (_, _, t) in specs.items()]
     config = Config.load(
         {
             "privacy_budget": {name: {KEY: 1} for name in specs},
             "tau": {name: tau for name, (tau, _, _) in specs.items() if tau is not None},
             "state_filter": [STATE],
         },
-        Catalog((table,), (level,)),
+        Catalog(tuple(tables), (level,)),
     )
     counts = count(config, frames)
     with pytest.MonkeyPatch.context() as patch:

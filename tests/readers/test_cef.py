@@ -1,5 +1,6 @@
 """The Census Edited File: the same data gives the same tables in both formats, and bad files are refused."""
 
+import gzip
 import json
 
 import polars as pl
@@ -11,6 +12,7 @@ from phsafe.errors import PHSafeError
 from phsafe.model.schema import LAYOUTS
 from phsafe.pipeline.fingerprint import fingerprint_chunks
 from phsafe.readers import load
+from phsafe.readers.cef_index import local_files
 
 NAMES = ("persons", "units", "geo")
 
@@ -258,7 +260,9 @@ def test_the_config_s_reader_must_match_the_data(small, small_cef, config, us, p
         file = phsafe_command(command, us, small_cef, *out)
         assert file.code == 1
         assert 'set "reader": "cef" in the config' in file.err
-    done = phsafe_command("release", config, small_cef, tmp_path / "out", "--ledger", tmp_path / "ledger")
+    done = phsafe_command(
+        "release", config, small_cef, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger"
+    )
     assert done.code == 0
     assert phsafe.Release.open(tmp_path / "out").measurements("PH1_num").height == 1040
 
@@ -270,3 +274,138 @@ def test_the_fingerprint_covers_the_files(town, write_cef, tmp_path):
     lines = (tmp_path / "second" / "persons.txt").read_text()
     (tmp_path / "second" / "persons.txt").write_text("5" + lines[1:])
     assert before != list(fingerprint_chunks(second))
+
+
+def split(folder, name, ending=".txt"):
+    """Split the lines of a table into two files in a folder with its name."""
+    lines = (folder / f"{name}.txt").read_text().splitlines(keepends=True)
+    (folder / name).mkdir()
+    for i, part in enumerate((lines[:100], lines[100:])):
+        content = "".join(part).encode()
+        (folder / name / f"{i}{ending}").write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
+    (folder / f"{name}.txt").unlink()
+
+
+#: How the units are named → the TOML file's entry, and the ending of the files.
+ENTRIES = {
+    "folder": ('"units"', ".txt"),
+    "folder with a slash": ('"units/"', ".dat"),
+    "glob": ('"units/*.txt"', ".txt"),
+    "list of globs": ('["units/0*", "units/[1-9]*"]', ".txt"),
+    "gzip": ('["units/0.txt.gz", "units/1.txt.gz"]', ".txt.gz"),
+    "glob of gzip": ('"units/*.gz"', ".gz"),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_globs_folders_and_gzip(name, town, write_cef, engine, tmp_path):
+    path = write_cef(tmp_path, town)
+    whole = rows(load(path, engine), engine)
+    entry, ending = ENTRIES[name]
+    split(tmp_path, "units", ending)
+    (tmp_path / "units" / "_SUCCESS").touch()
+    path.write_text(f'units = {entry}\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
+    assert rows(load(path, engine), engine) == whole
+    assert {f"units/{i}{ending}" for i in "01"} <= {str(f.relative_to(tmp_path)) for f in local_files(path)}
+
+
+#: What is also in the folder, the TOML file's entry → the end of the message.
+UNUSABLE = {
+    "other case": ("2.TXT", "units/*.txt", "units/2.TXT: expected no name that differs from the glob only in case"),
+    "hidden, glob": ("_2.txt", "units/*.txt", "units/_2.txt: expected no name"),
+    "hidden": (".2.txt", "units", "units/.2.txt: expected only data files in the folder"),
+    "folder in a folder": ("late/2.txt", "units", "units/late: expected only data files in the folder"),
+    "no match": ("x", "units/*.dat", "units/*.dat: expected at least one data file, got none"),
+    "no folder": ("x", "nowhere/*.txt", "nowhere/*.txt: expected at least one data file, got none"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_names_that_a_glob_or_folder_would_lose_are_refused(name, town, write_cef, config, tmp_path):
+    path = write_cef(tmp_path, town)
+    split(tmp_path, "units")
+    other, entry, sentence = UNUSABLE[name]
+    (tmp_path / "units" / other).parent.mkdir(exist_ok=True)
+    (tmp_path / "units" / other).write_text("x")
+    path.write_text(f'units = "{entry}"\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
+    with pytest.raises(PHSafeError) as caught:
+        phsafe.validate(config, path)
+    assert f"{tmp_path}/{sentence}" in str(caught.value)
+
+
+def test_a_file_named_twice_by_globs_is_refused(town, write_cef, config, tmp_path):
+    path = write_cef(tmp_path, town)
+    split(tmp_path, "units")
+    path.write_text('units = ["units/*", "units/0.txt"]\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
+    with pytest.raises(PHSafeError, match=r"units/0\.txt: expected every file once, got it more than once"):
+        phsafe.validate(config, path)
+    path.write_text('units = "hdfs://node/units/*"\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
+    with pytest.raises(PHSafeError, match="only Spark can read such an address"):
+        phsafe.validate(config, path)
+
+
+def test_a_truncated_gzip_file_is_refused(town, write_cef, config, tmp_path):
+    path = write_cef(tmp_path, town)
+    content = gzip.compress((tmp_path / "units.txt").read_bytes())
+    for size in (20, len(content) - 9):
+        (tmp_path / "units.txt").write_bytes(content[:size])
+        with pytest.raises(PHSafeError, match=r"units\.txt: can't (read|be read)"):
+            phsafe.validate(config, path)
+
+
+def test_block_ids_compare_as_numbers(town, write_cef, engine, tmp_path):
+    """Units pad the id with zeros to 22 digits; the geography may not."""
+    path = write_cef(tmp_path, town)
+    whole = rows(load(path, engine), engine)["geo"]
+    header, *blocks = (tmp_path / "blocks.txt").read_text().splitlines()
+    units = (tmp_path / "units.txt").read_text().splitlines()
+    numbers = {block.split("|")[1]: str(i) for i, block in enumerate(blocks)}
+    (tmp_path / "units.txt").write_text("".join(f"{u[:37]}{numbers[u[37:59]]:0>22}{u[59:]}\n" for u in units))
+    shorter = [block.replace(block.split("|")[1], numbers[block.split("|")[1]]) for block in blocks]
+    (tmp_path / "blocks.txt").write_text("\n".join([header, *shorter]) + "\n")
+    assert rows(load(path, engine), engine)["geo"] == whole
+    # A block that is repeated with more zeros gives its units two rows.
+    (tmp_path / "blocks.txt").write_text("\n".join([header, *shorter, shorter[0].replace("|0|", "|000|")]) + "\n")
+    assert len(rows(load(path, engine), engine)["geo"]) > len(whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[files]\npersons = persons.txt\nunits = units/0.txt\n  units/1.txt\ngeo = blocks.txt\n",
+        "[Person]\nPerson: persons.txt\n[Unit]\nunit = units/*.txt\n[Geo]\nGEO = blocks.txt\n",
+    ],
+    ids=["one section", "several"],
+)
+def test_an_ini_file_names_the_files(town, write_cef, config, engine, tmp_path, text, phsafe_command):
+    whole = rows(load(write_cef(tmp_path, town), engine), engine)
+    split(tmp_path, "units")
+    (tmp_path / "cef.ini").write_text(text)
+    assert rows(load(tmp_path / "cef.ini", engine), engine) == whole
+    assert len(local_files(tmp_path / "cef.ini")) == 5
+    done = phsafe_command("validate", config, tmp_path / "cef.ini", "--allow-empty-states")
+    assert done.code == 0, done.out
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("persons = x", "cef.ini: expected an INI file with lines such as units = units.txt, got another file"),
+        ("[a]\npersons = x\n[b]\nperson = y", "cef.ini: expected persons once, got it more than once"),
+        ("[a]\nblocks = x", "cef.ini: expected only persons, units, geo and slices, got 'blocks'"),
+        ("[a]\nunits =", 'cef.ini: expected units = "FILE", or a list of files, got something else or no units'),
+    ],
+)
+def test_a_bad_ini_file_is_refused(config, tmp_path, text, sentence):
+    (tmp_path / "cef.ini").write_text(text)
+    with pytest.raises(PHSafeError) as caught:
+        phsafe.validate(config, tmp_path / "cef.ini")
+    assert sentence in str(caught.value)
+
+
+def test_a_column_of_blocks_in_lower_case_gets_a_hint(town, write_cef, config, tmp_path):
+    path = write_cef(tmp_path, town)
+    text = (tmp_path / "blocks.txt").read_text()
+    (tmp_path / "blocks.txt").write_text(text.replace("TABBLKST", "tabblkst"))
+    with pytest.raises(PHSafeError, match="without TABBLKST; found 'tabblkst', rename it to TABBLKST"):
+        phsafe.validate(config, path)

@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from phsafe.counting.encode import TableEncoder, missing, outside
+from phsafe.counting.encode import TableEncoder, missing, note_columns, outside
 from phsafe.counting.records import RecordFormat
 from phsafe.counting.tallies import Counted
 from phsafe.model.schema import GEO, KEY, PERSONS, UNITS
@@ -19,6 +19,7 @@ def encoded(layout, **columns):
     packed = RecordFormat.of(layout, [name for name in columns if name != KEY])
     counted = Counted({}, 0, 0)
     rows = TableEncoder(layout, packed, keep_raw=False).encode(batch, counted)
+    note_columns(layout.name, rows, counted)
     found = {
         name: tuple(counted.violations[rule(layout, layout[name])] for rule in (missing, outside)) for name in columns
     }
@@ -204,4 +205,4 @@ def test_a_column_name_in_lower_case_or_with_spaces_gets_a_hint():
     names = [column.name for column in PERSONS.columns]
     schema = pa.schema([(f" {names[0].lower()} " if i == 0 else name, pa.string()) for i, name in enumerate(names)])
     (problem,) = column_problems(schema, PERSONS)
-    assert problem.startswith(f"persons: column {names[0]} is missing; a column has this name in lower case or with")
+    assert problem == f"persons: column {names[0]} is missing; found ' {names[0].lower()} ', rename it to {names[0]}"

@@ -9,15 +9,18 @@ import pytest
 
 import phsafe
 from phsafe.errors import OutputError
-from phsafe.privacy.accountant import plan
+from phsafe.privacy.accountant import Loss, plan
 from phsafe.privacy.ledger import Ledger
+from phsafe.releases.manifest import hash_file
 from phsafe.releases.release_folder import Release
 
 
 @pytest.fixture(scope="module")
 def intact(us, small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")
-    return phsafe.release(us, small, folder / "out", ledger=folder / "ledger", skip_validation=True).path
+    return phsafe.release(
+        us, small, folder / "out", ledger=folder / "ledger", new_ledger=True, skip_validation=True
+    ).path
 
 
 @pytest.fixture
@@ -119,7 +122,46 @@ def test_check_against_the_ledger_finds_an_older_copy(phsafe_command, folder, tm
     assert unknown.code == 1 and "an older copy" in unknown.err
     opened = Release.open(folder)
     ledger.charge(plan(opened.config).total, opened.release_id, {})
+    unfinished = phsafe_command("check", folder, "--ledger", ledger.path)
+    assert unfinished.code == 1 and "it was charged, not finished" in unfinished.err
+    ledger.finish(opened.release_id, hashes(folder))
     assert phsafe_command("check", folder, "--ledger", ledger.path).code == 0
+
+
+def hashes(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): hash_file(path) for path in files}
+
+
+def test_edited_counts_with_recomputed_hashes_are_found_on_the_ledger(phsafe_command, us, small, tmp_path):
+    folder, ledger = tmp_path / "out", tmp_path / "ledger"
+    phsafe.release(us, small, folder, ledger=ledger, new_ledger=True)
+    assert phsafe_command("check", folder, "--ledger", ledger).code == 0
+    edit_a_count(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["PH2/ph2.csv"] = hash_file(folder / "PH2" / "ph2.csv")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert phsafe_command("check", folder).code == 0, "by itself it is consistent"
+    found = phsafe_command("check", folder, "--ledger", ledger)
+    assert found.code == 1
+    for name in ("manifest.json", "PH2/ph2.csv"):
+        assert f"{name} is not the file that the ledger recorded" in found.err
+    assert "PH1" not in found.err
+
+
+def test_check_trusts_only_an_intact_ledger_with_the_right_key_and_loss(phsafe_command, folder, tmp_path):
+    opened = Release.open(folder)
+    total = plan(opened.config).total
+    ledger = Ledger.create(tmp_path / "ledger", 10)
+    ledger.charge(Loss("zcdp", total.unbounded / 2, total.bounded), opened.release_id, {})
+    ledger.finish(opened.release_id, hashes(folder))
+    cheaper = phsafe_command("check", folder, "--ledger", ledger.path)
+    assert cheaper.code == 1 and "its loss is not the one that was charged" in cheaper.err
+    other = Ledger.create(tmp_path / "other", 10)
+    wrong = phsafe_command("check", folder, "--ledger", ledger.path, "--public-key", f"{other.path}.pub")
+    assert wrong.code == 1 and "can't be trusted" in wrong.err
+    ledger.path.write_bytes(b"damaged")
+    assert "can't be trusted" in phsafe_command("check", folder, "--ledger", ledger.path).err
 
 
 def test_repr_is_short_and_leaves_out_the_path(folder):

@@ -11,6 +11,7 @@ from phsafe.configs.parameters import parameters_2020
 from phsafe.pipeline.publish import write_release
 from phsafe.privacy.accountant import account_of
 from phsafe.privacy.mechanism import open_session
+from phsafe.releases.provenance import made_with
 from phsafe.releases.release_folder import Release
 
 
@@ -35,7 +36,7 @@ def make_release(config: Config, out: Path, release_id: str = "0f0e0d0c-0000-400
         (m.tabulation.name, m.level.key): np.array(session.measure(m), dtype=np.int64) for m in config.measurements()
     }
     out.mkdir()
-    write_release(config, account_of(config, session.completed), noisy, release_id, out)
+    write_release(config, account_of(config, session.completed), noisy, release_id, out, made_with("duckdb"))
     return Release.open(out)
 
 

@@ -184,7 +184,9 @@ def test_hostile_diagnostics_are_refused_or_shown_as_text(two, two_estimates, tm
     assert "expected JSON" in outcome.err
     verdict = "<img src=x onerror=alert(1)>"
     (folder / "diagnostics.json").write_text(
-        json.dumps({"method": "joint", "noise_test": {"verdict": verdict}, "left_out": 3})
+        json.dumps(
+            {"format": "phsafe-estimates/1", "method": "joint", "noise_test": {"verdict": verdict}, "left_out": 3}
+        )
     )
     assert phsafe_command("report", two.path, tmp_path / "r.html", "--estimates", folder).code == 0
     assert verdict in words(tmp_path / "r.html")

@@ -1,5 +1,6 @@
 """The Census Edited File on Spark: the same tables as on DuckDB, and the same refusals."""
 
+import gzip
 from itertools import cycle, islice
 
 import polars as pl
@@ -73,3 +74,42 @@ def test_a_missing_file_is_refused(small_frames, write_cef, spark, tmp_path):
     with pytest.raises(DataError) as caught:
         load(path, spark)
     assert "units.txt: expected files that every Spark worker can see" in str(caught.value)
+
+
+def rows_of(path, engine):
+    return {name: sorted(engine.fetch(table).to_pylist(), key=str) for name, table in load(path, engine).tables.items()}
+
+
+@pytest.mark.parametrize("entry", ["units", "units/*.gz", "units/[01].txt.gz"])
+def test_globs_folders_gzip_and_padded_blocks_are_read_as_on_duckdb(
+    entry, small_frames, write_cef, spark, duck, tmp_path
+):
+    path = write_cef(tmp_path, small_frames)
+    whole = rows_of(path, duck)
+    lines = (tmp_path / "units.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "units").mkdir()
+    for i, part in enumerate((lines[:100], lines[100:])):
+        (tmp_path / "units" / f"{i}.txt.gz").write_bytes(gzip.compress("".join(part).encode()))
+    (tmp_path / "units" / "_SUCCESS").touch()
+    blocks = (tmp_path / "blocks.txt").read_text().splitlines()
+    (tmp_path / "blocks.txt").write_text(
+        "\n".join([blocks[0], *(b.replace("x|", "x|0", 1) for b in blocks[1:])]) + "\n"
+    )
+    path.write_text(f'units = "{entry}"\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
+    assert rows_of(path, spark) == rows_of(path, duck) == whole
+
+
+@pytest.mark.parametrize("name", ["_2.txt", ".2.txt", "2.TXT"])
+@pytest.mark.parametrize("seen", [True, False], ids=["on this machine", "elsewhere"])
+def test_names_that_a_glob_would_lose_are_refused(small_frames, write_cef, spark, tmp_path, monkeypatch, name, seen):
+    path = write_cef(tmp_path, small_frames)
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units.txt").rename(tmp_path / "units" / "1.txt")
+    (tmp_path / "units" / name).write_text("x")
+    path.write_text('units = "units/*.txt"\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
+    if not seen:
+        monkeypatch.setattr("phsafe.readers.spark_tables._local_names", lambda folder: [])
+    with pytest.raises(DataError) as caught:
+        load(path, spark)
+    assert "expected no name that differs from the glob only in case" in str(caught.value)
+    assert name in str(caught.value) or not seen

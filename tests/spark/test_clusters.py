@@ -70,11 +70,11 @@ def test_tabulate_synthetic_households(helpers, where, config, households, tmp_p
 
 def test_release_over_connect(helpers, connect, tiny, us, small, tmp_path):
     """With the address in the environment, as platforms set it."""
-    words = ("--engine", "spark", "--ledger", tmp_path / "ledger", *tiny)
+    words = ("--engine", "spark", "--ledger", tmp_path / "ledger", "--new-ledger", *tiny)
     done = helpers.run("release", us, small, tmp_path / "out", *words, env={"SPARK_REMOTE": connect})
     assert done.returncode == 0, done.stderr
     assert helpers.run("check", tmp_path / "out").returncode == 0
-    (entry,) = Ledger.open(tmp_path / "ledger").entries()
+    (entry,) = Ledger.open(tmp_path / "ledger").charges()
     assert entry.release_id == Release.open(tmp_path / "out").release_id
     assert entry.fingerprint
 
@@ -83,7 +83,9 @@ def test_losing_a_worker_during_a_release(helpers, cluster, us, households, tmp_
     """The run either finishes or fails without output; any release was charged exactly once."""
     words = ("--engine", "spark", "--spark-master", cluster.master, *helpers.settings(helpers.ON_CLUSTER))
     process = subprocess.Popen(
-        helpers.command("release", us, households, tmp_path / "out", "--ledger", tmp_path / "ledger", *words),
+        helpers.command(
+            "release", us, households, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger", *words
+        ),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | helpers.PYTHON,
     )  # fmt: skip
     printed, seen = [], threading.Event()
@@ -103,7 +105,7 @@ def test_losing_a_worker_during_a_release(helpers, cluster, us, households, tmp_
     listener.join()
     process.stdout.close()
     process.stderr.close()
-    entries = Ledger.open(tmp_path / "ledger").entries()
+    entries = Ledger.open(tmp_path / "ledger").charges()
     if code == 0:
         release = Release.open(tmp_path / "out")
         assert [entry.release_id for entry in entries] == [release.release_id]
@@ -119,8 +121,8 @@ def quick(helpers, us, tmp_path, data, *words, env=None):
     """Run a release that must be refused within a minute, with one sentence, no charge and no files."""
     began = time.monotonic()
     done = helpers.run(
-        "release", us, data, tmp_path / "out", "--ledger", tmp_path / "ledger", "--engine", "spark", *words,
-        timeout=120, env=env,
+        "release", us, data, tmp_path / "out", "--ledger", tmp_path / "ledger", "--new-ledger", "--engine", "spark",
+        *words, timeout=120, env=env,
     )  # fmt: skip
     assert time.monotonic() - began < 60
     assert done.returncode == 1, done.stderr

@@ -115,11 +115,13 @@ def test_local_executors_run_the_same_python(helpers, us, small):
 
 def refused(helpers, us, small, tmp_path, *words, **env):
     """Run a release that must be refused with one sentence, no charge and no output folder."""
+    if not (tmp_path / "ledger").exists():
+        Ledger.create(tmp_path / "ledger", 2)
     paths = "release", us, small, tmp_path / "out", "--ledger", tmp_path / "ledger"
     done = helpers.run(*paths, "--engine", "spark", *words, env=env)
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
-    assert Ledger.open(tmp_path / "ledger").entries() == ()
+    assert Ledger.open(tmp_path / "ledger").charges() == ()
     assert not (tmp_path / "out").exists()
     assert [path for path in tmp_path.iterdir() if "partial" in path.name] == []
     (line,) = [line for line in done.stderr.splitlines() if line != "release: counting"]

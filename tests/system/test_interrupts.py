@@ -1,12 +1,14 @@
 """Stop signals: handled once, or deferred until work that must be finished is done."""
 
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from phsafe.system.interrupts import SIGNALS, stoppable, uninterrupted, wait_for
+from phsafe.system.interrupts import SIGNALS, keep_ignored, stoppable, uninterrupted, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +95,33 @@ def test_waiting_ends_with_the_first_failure():
         release.set()
         wait_for([running])
         assert running.result()
+
+
+def test_ignored_signals_stay_ignored_whatever_a_library_installs():
+    """As in the background of a script, or under nohup. Polars replaces the handler when it is loaded."""
+    code = """
+import signal
+from pathlib import Path
+from phsafe.system.interrupts import keep_ignored, uninterrupted
+def is_ignored():
+    (mask,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("SigIgn")]
+    return bool(int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+seen = [is_ignored()]
+import polars
+seen.append(is_ignored())
+with uninterrupted():
+    seen.append(is_ignored())
+print(seen)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[True, False, True]\n"
+
+
+def test_ignoring_again_is_left_to_the_main_thread():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    thread = threading.Thread(target=keep_ignored)
+    thread.start()
+    thread.join()
+    keep_ignored()
+    assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN

@@ -23,8 +23,8 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.engines import EngineOptions
 from phsafe.errors import DataError, PHSafeError, Reasons
-from phsafe.model.spec import Catalog
-from phsafe.model.tables import CENSUS_2020
+from phsafe.model.spec import CatalogSource
+from phsafe.pipeline.exact_tables import exact_lines
 from phsafe.pipeline.scan import Settings, open_source
 from phsafe.readers import DataSource
 from phsafe.synthetic import MARK
@@ -126,7 +126,7 @@ def accuracy(
     false_alarm: float = FALSE_ALARM,
     allow_unclassified: bool = False,
     skip_validation: bool = False,
-    catalog: Catalog = CENSUS_2020,
+    catalog: CatalogSource | None = None,
     options: EngineOptions | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
@@ -150,7 +150,7 @@ def accuracy(
         false_alarm: The probability that correct noise fails any test of the study.
         allow_unclassified: Count records even if no iteration of a level applies to them.
         skip_validation: Count without validating the data first.
-        catalog: The tables and levels to count.
+        catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one.
         options: Engine and its settings.
         jobs: Number of worker processes (default: one per core, at most 8).
         progress: Called with a description and the share of the work that is done.
@@ -187,11 +187,12 @@ def accuracy(
     reasons.settle()
     assert loaded is not None
     assert plan is not None
-    settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation)
+    # Public microdata often cover only a few states of a config, and nothing is released.
+    settings = Settings(allow_unclassified=allow_unclassified, skip_validation=skip_validation, allow_empty_states=True)
     untruncated, truncated = truth.exact_counts(
         [one.config for one in plan], data, settings, options, part(progress, 0.0, 0.2)
     )
-    if not truth.lines(loaded, untruncated):
+    if not exact_lines(loaded, untruncated):
         estimated = 0
     cut = [truncated[truth.thresholds(one.config)] for one in plan]
     alpha = false_alarm / (len(plan) * count_errors.tests_of(loaded))
@@ -275,8 +276,8 @@ def _measure(
     tables = list(
         table_errors.finished(
             variant,
-            truth.lines(variant.config, untruncated),
-            truth.lines(variant.config, truncated),
+            exact_lines(variant.config, untruncated),
+            exact_lines(variant.config, truncated),
             [release for one in made for release in one.finished],
         )
     )

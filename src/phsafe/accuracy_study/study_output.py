@@ -11,6 +11,7 @@ from phsafe.accuracy_study.study_plots import matrix
 from phsafe.accuracy_study.threshold_curves import curves
 from phsafe.releases.file_layout import SEPARATOR
 from phsafe.system.atomic_writes import new_folder
+from phsafe.system.format_versions import SHARES
 
 if TYPE_CHECKING:
     from phsafe.accuracy_study.study import Accuracy
@@ -26,6 +27,7 @@ def write(accuracy: Accuracy, out: Path) -> Path:
             if not frame.is_empty():
                 frame.write_csv(folder / f"{name}.csv", separator=SEPARATOR)
         document = {
+            "format": str(SHARES),
             "source": f"phsafe accuracy on {accuracy.source}",
             "shares": {
                 name: {str(tau): share for tau, share in by_tau.items()} for name, by_tau in accuracy.shares.items()

@@ -41,11 +41,25 @@ def _open_closed_streams() -> None:
 
 
 def main() -> None:
-    """Run the command.
+    """Run the command, and write its exit code to the run log.
 
     Exit codes: 0 done; 1 refused, nothing charged; 2 wrong command; 3 charged and finished, but something after it
     failed; 4 charged and not finished; 130 interrupted, nothing charged.
     """
+    from phsafe.cli.output import OUTPUT
+
+    code: object = 1
+    try:
+        _main()
+    except SystemExit as end:
+        code = end.code
+        raise
+    finally:
+        OUTPUT.end(code if isinstance(code, int) else int(code is not None))
+
+
+def _main() -> None:
+    """Run the command, and report every error. Always raises `SystemExit`, except in debug mode."""
     from phsafe.errors import PHSafeError
     from phsafe.system.interrupts import INTERRUPTED, StoppedError
 
@@ -108,6 +122,11 @@ def _complain_of(error: BaseException) -> None:
 
 
 def _complain(text: str) -> None:
+    """Print an error, which is never silent, and log it."""
+    from phsafe.cli.output import OUTPUT
+
+    event, _, reason = text.partition(": ")
+    OUTPUT.record(event, "error", reason)
     with contextlib.suppress(OSError, ValueError):  # Nobody may read standard error any more.
         sys.stderr.write(f"phsafe: {text}\n")
 

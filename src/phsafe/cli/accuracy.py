@@ -54,6 +54,7 @@ def accuracy(
     jobs: Annotated[int | None, typer.Option(min=1, help="Number of processes (default: all cores).")] = None,
     allow_unclassified: arg.AllowUnclassified = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -68,20 +69,22 @@ def accuracy(
         study = run(
             config, data, out, trials=trials, estimate_trials=estimate_trials, tau=taus,
             scale=scale.split(",") if scale else (), sensitivity=sensitivity, public=public,
-            allow_unclassified=allow_unclassified, skip_validation=skip_validation, options=options, jobs=jobs,
-            progress=progress,
+            allow_unclassified=allow_unclassified, skip_validation=skip_validation, catalog=catalog, options=options,
+            jobs=jobs, progress=progress,
         )  # fmt: skip
     if study.empty_regions:
         console.warn(empty_regions_warning(study.empty_regions))
-    for table in (_noise(study), _finished(study), _best(study)):
-        if table is not None:
-            console.out.print(table)
-    console.say(
+    console.result(
+        {
+            "folder": str(out), "as_stated": study.as_stated, "trials": study.trials, "estimated": study.estimated,
+            "variants": [variant.name for variant in study.variants], "empty_regions": list(study.empty_regions),
+        },
+        *(table for table in (_noise(study), _finished(study), _best(study)) if table is not None),
         f"\nNext:\n"
         f"  {out}/accuracy.html     the report, for a browser\n"
         f"  {out}/tabulations.csv   errors of noisy counts by level; tables.csv: errors of finished tables\n"
-        f"  {out}/shares.json       people dropped at each threshold: phsafe explore --shares {out}/shares.json"
-    )
+        f"  {out}/shares.json       people dropped at each threshold: phsafe explore --shares {out}/shares.json",
+    )  # fmt: skip
     if not study.as_stated:
         raise PHSafeError(
             "the noise is not as stated: a measured 90 % MOE differs by more than sampling error; see the report"

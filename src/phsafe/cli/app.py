@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from phsafe.cli.accuracy import accuracy
+from phsafe.cli.arguments import with_output_options
 from phsafe.cli.audit import audit
 from phsafe.cli.budget import budget
+from phsafe.cli.config import config
 from phsafe.cli.demo import demo
 from phsafe.cli.estimate import estimate
 from phsafe.cli.explore import explore
@@ -29,24 +31,47 @@ from phsafe.cli.workbook import workbook
 from phsafe.system.interrupts import INTERRUPTED, StoppedError
 
 
+def _plain(text: str) -> str:
+    """Return help text without markup."""
+    return re.sub(r"\[/?(?:bold|red| )+\]|\[/\]", "", text)
+
+
+class Command(TyperCommand):
+    """A command whose help is plain text, because loading Rich takes longer than reading the page."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Format the help page."""
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(_plain(self.help or ""))
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            name = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if record := parameter.get_help_record(ctx):
+                sections.setdefault(name, []).append((record[0], record[1].removesuffix("  [required]")))
+        for name, lines in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(lines)
+
+
 class Commands(TyperGroup):
     """The commands. If one is interrupted, a message is shown; Typer alone would exit silently, with its own code."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        """Format the main help page as plain text, because loading Rich takes longer than reading the page."""
+        """Format the list of commands as plain text."""
         self.format_usage(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(self.help or "")
         panels: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command: Any = self.get_command(ctx, name)
-            summary = re.sub(r"\[[^\]]*\]", "", command.get_short_help_str(limit=200))
-            panels.setdefault(command.rich_help_panel, []).append((name, summary))
+            summary = _plain(command.get_short_help_str(limit=200))
+            panels.setdefault(command.rich_help_panel or "Commands", []).append((name, summary))
         for panel, lines in panels.items():
             with formatter.section(panel):
                 formatter.write_dl(lines)
         formatter.write_paragraph()
-        formatter.write_text("Run phsafe COMMAND --help for details.")
+        formatter.write_text(f"Run {ctx.command_path} COMMAND --help for details.")
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run a command."""
@@ -72,12 +97,18 @@ COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "With confidential data": (validate, tabulate, release),
     "With public or made-up data": (accuracy,),
     "After a release (public)": (check, estimate, report, registry),
-    "Choose parameters (no data needed)": (budget, solve, explore, workbook, audit),
+    "Choose parameters (no data needed)": (config, budget, solve, explore, workbook, audit),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
-app.add_typer(ledger, name="ledger", rich_help_panel="With confidential data")
+app.add_typer(ledger, name="ledger", cls=Commands, rich_help_panel="With confidential data")
+for group, prefix in ((app, ""), (ledger, "ledger ")):
+    for registered in group.registered_commands:
+        assert registered.callback is not None
+        registered.cls = Command
+        name = registered.name or registered.callback.__name__
+        registered.callback = with_output_options(registered.callback, prefix + name)
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:

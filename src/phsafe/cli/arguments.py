@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from phsafe.cli.output import OUTPUT
 
 if TYPE_CHECKING:
     from phsafe.engines import EngineOptions
@@ -33,6 +36,13 @@ AllowUnclassified = Annotated[
     bool,
     typer.Option("--allow-unclassified", help="Accept records that fit no cell of a universe, with a warning."),
 ]
+AllowEmptyStates = Annotated[
+    bool,
+    typer.Option(
+        "--allow-empty-states",
+        help="Accept states of the filter without housing units, and empty tables, with a warning.",
+    ),
+]
 SensitivityMode = Annotated[
     str | None,
     typer.Option(
@@ -42,10 +52,26 @@ SensitivityMode = Annotated[
         "config's). All but published assume public geography and can protect a whole household less.",
     ),
 ]
+CatalogPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalog", metavar="FILE", help="Tables and levels, as JSON or TOML (default: PH1–PH8 of the 2020 Census)."
+    ),
+]
 SkipValidation = Annotated[
     bool, typer.Option("--skip-validation", help="Ignore violations of rules, because the input was validated before.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output, and nothing else.")]
+Population = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Whom the ledger is for (default: as the config, or its states, say)."),
+]
+MaxRho = Annotated[
+    str | None,
+    typer.Option(metavar="RHO", help="Largest unbounded loss of one release (default: the ledger's, or 10)."),
+]
+PublicKey = Annotated[
+    Path | None, typer.Option(metavar="FILE.pub", help="The ledger's public key (default: beside the ledger).")
+]
 #: The most household keys that `validate --examples` writes for each rule.
 MAX_EXAMPLES = 10_000
 
@@ -73,6 +99,47 @@ ENGINE_OPTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
+#: The options of every command: name, annotation and default.
+OUTPUT_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "json": (
+        Annotated[bool, typer.Option("--json", help="Print one JSON document to standard output, and nothing else.")],
+        False,
+    ),
+    "quiet": (
+        Annotated[bool, typer.Option("--quiet", help="Print no notices, warnings or progress, only errors.")],
+        False,
+    ),
+    "log": (
+        Annotated[
+            Path | None, typer.Option("--log", metavar="FILE", help="Append what happens to this file, as JSON lines.")
+        ],
+        None,
+    ),
+}
+#: The most digits of an amount, before and after the decimal point.
+MAX_DIGITS = 30
+
+
+def amount(value: str | None, option: str) -> Decimal | None:
+    """Parse a finite decimal above 0, exactly as typed; None if it was not given.
+
+    Raises:
+        typer.BadParameter: It is anything else.
+
+    """
+    if value is None:
+        return None
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        number = Decimal(0)
+    exponent = number.as_tuple().exponent
+    small = isinstance(exponent, int) and exponent >= -MAX_DIGITS and number.adjusted() < MAX_DIGITS
+    if not (number.is_finite() and number > 0 and small):
+        raise typer.BadParameter(f"expected a finite number above 0, got {value}", param_hint=option)
+    return number
+
+
 def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of the engine to a command, which gets them as one argument, `options`."""
 
@@ -83,11 +150,29 @@ def with_engine_options(command: Callable[..., None]) -> Callable[..., None]:
 
     # Typer evaluates annotations, and the type of `options` is imported for type checkers only.
     del command.__annotations__["options"]
+    return _declared(run, command, ENGINE_OPTIONS)
+
+
+def with_output_options(command: Callable[..., None], name: str) -> Callable[..., None]:
+    """Add `--json`, `--quiet` and `--log` to a command with the given name."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401
+        OUTPUT.start(name, **{option: given.pop(option) for option in OUTPUT_OPTIONS})
+        command(**given)
+
+    return _declared(run, command, OUTPUT_OPTIONS)
+
+
+def _declared(
+    run: Callable[..., None], command: Callable[..., None], options: dict[str, tuple[Any, Any]]
+) -> Callable[..., None]:
+    """Declare, for Typer, that `run` has the parameters of a command and these options."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "options"]
     parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in ENGINE_OPTIONS.items()
+        for name, (annotation, default) in options.items()
     ]
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from phsafe.cli import arguments as arg
-
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from phsafe.privacy_audit import AuditFinding
 
 
 def audit(
     trials: Annotated[int, typer.Option(min=1000, help="Runs on each of the two neighbouring populations.")] = 20_000,
     out: Annotated[Path | None, typer.Option(metavar="PLOT.svg", help="Write a chart.")] = None,
-    json: arg.Json = False,
 ) -> None:
     """Attack the mechanism, and show how much of the claimed privacy loss an attacker can prove."""
-    from phsafe.cli.console import note, progress_bar
+    from phsafe.cli.console import note, progress_bar, result
     from phsafe.errors import OutputError, PHSafeError
-    from phsafe.model.exact_numbers import dumps
     from phsafe.privacy_audit import FALSE_ALARM
     from phsafe.privacy_audit import audit as run
     from phsafe.privacy_audit.audit_plot import svg
@@ -39,10 +37,7 @@ def audit(
             out.write_text(svg(findings, FALSE_ALARM), encoding="utf-8")
         except OSError as error:
             raise OutputError(f"{out}: can't write the chart: {error.strerror}") from None
-    if json:
-        typer.echo(dumps(document(findings)))
-    else:
-        _show(findings)
+    result(document(findings), _table(findings))
     note(
         f"Each bound holds with probability {1 - FALSE_ALARM:.6f}. "
         "A mechanism is convicted if its bound exceeds the claim; a bound below the claim does not prove privacy. "
@@ -53,11 +48,9 @@ def audit(
         raise PHSafeError([f"{name}: unexpected verdict; repeat with more --trials" for name in wrong])
 
 
-def _show(findings: Sequence[AuditFinding]) -> None:
+def _table(findings: Sequence[AuditFinding]) -> Table:
     from rich.box import SIMPLE
     from rich.table import Table
-
-    from phsafe.cli.console import out
 
     table = Table("mechanism", "claimed loss", "proven", "share", "verdict", box=SIMPLE)
     for finding in findings:
@@ -69,4 +62,4 @@ def _show(findings: Sequence[AuditFinding]) -> None:
             finding.verdict,
             style="red" if finding.case.broken else None,
         )
-    out.print(table)
+    return table

@@ -23,25 +23,21 @@ def budget(
     finished: Annotated[
         bool, typer.Option("--finished", help="With --compare: also the margins after joint estimation.")
     ] = False,
-    json: arg.Json = False,
+    catalog: arg.CatalogPath = None,
 ) -> None:
     """Show the cost and accuracy of a config: margin of error, ρ, bounded ρ and ε. Needs no data."""
+    from phsafe.cli.console import result
     from phsafe.configs.config import Config
     from phsafe.privacy.budgets import budget as budget_of
-    from phsafe.privacy.budgets import compare as comparison_of
+    from phsafe.privacy.mode_comparison import compare as comparison_of
 
-    loaded = Config.load(config).with_sensitivity(sensitivity)
-    result = (comparison_of if compare else budget_of)(loaded, _delta(delta))
+    loaded = Config.load(config, catalog).with_sensitivity(sensitivity)
+    costs = (comparison_of if compare else budget_of)(loaded, _delta(delta))
     if finished:
         from phsafe.explorer.joint_margins import with_finished_margins
 
-        result = with_finished_margins(result)
-    if json:
-        typer.echo(result.to_json())
-        return
-    from phsafe.cli.console import out
-
-    out.print(result.render())
+        costs = with_finished_margins(costs)
+    result(costs.to_dict(), costs.render())
 
 
 def _delta(value: str) -> Decimal:

@@ -1,28 +1,54 @@
-"""Console output: results on standard output, notices and progress on standard error."""
+"""Console output: results on standard output, notices and progress on standard error and in the log."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-from rich.console import Console
+import typer
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-err = Console(stderr=True, highlight=False)
+from phsafe.cli.output import OUTPUT
+from phsafe.model.exact_numbers import dumps
+
+
+class Notices(Console):
+    """Standard error. What can't be written there is dropped, because it never decides how a command ends."""
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401
+        """Print, if possible."""
+        with contextlib.suppress(OSError, ValueError):
+            super().print(*objects, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Be silent from now on; Rich would end the program."""
+        self.quiet = True
+
+
+err = Notices(stderr=True, highlight=False)
 out = Console(highlight=False)
 
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[str, float], None]]:
     """Yield a progress callback that draws a bar on a terminal, and elsewhere prints a line for each stage."""
-    if not err.is_terminal:
-        last = ""
+    last = ""
+
+    def is_new(stage: str) -> bool:
+        nonlocal last
+        if stage == last:
+            return False
+        last = stage
+        OUTPUT.record("stage", "info", stage)
+        return True
+
+    if OUTPUT.quiet or not err.is_terminal:
 
         def line(stage: str, done: float) -> None:
-            nonlocal last
-            if stage != last:
+            if is_new(stage) and not OUTPUT.quiet:
                 err.print(f"{title}: {stage}", markup=False, soft_wrap=True)
-                last = stage
 
         yield line
         return
@@ -31,21 +57,39 @@ def progress_bar(title: str) -> Iterator[Callable[[str, float], None]]:
         task = progress.add_task(title, total=1.0)
 
         def bar(stage: str, done: float) -> None:
+            is_new(stage)
             progress.update(task, description=f"{title}: {stage}", completed=done)
 
         yield bar
 
 
-def say(text: str) -> None:
-    """Print a sentence of the result."""
-    out.print(text, markup=False, soft_wrap=True)
+def result(document: Mapping[str, Any], *shown: RenderableType) -> None:
+    """Print the result of a command.
+
+    Args:
+        document: What `--json` prints; its keys are declared in `phsafe.cli.json_documents`.
+        shown: What is printed otherwise: sentences and tables.
+
+    """
+    if OUTPUT.json:
+        typer.echo(dumps(document))
+        return
+    for part in shown:
+        if isinstance(part, str):
+            out.print(part, markup=False, soft_wrap=True)
+        else:
+            out.print(part)
 
 
 def warn(text: str) -> None:
-    """Print a warning."""
-    err.print(text.strip(), style="bold red", markup=False, soft_wrap=True)
+    """Print and log a warning."""
+    OUTPUT.record("warning", "warning", text.strip())
+    if not OUTPUT.quiet:
+        err.print(text.strip(), style="bold red", markup=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """Print a notice."""
-    err.print(text, markup=False, soft_wrap=True)
+    """Print and log a notice."""
+    OUTPUT.record("notice", "info", text)
+    if not OUTPUT.quiet:
+        err.print(text, markup=False, soft_wrap=True)

@@ -29,21 +29,24 @@ def demo(
     with console.progress_bar("demo") as progress:
         made = run(out, progress)
     loss = plan(made.config).total
-    console.say(f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.")
-    console.out.print(_tables(made, STATES[0], NAMES[STATES[0]]))
-    console.say(
+    console.result(
+        {
+            "folder": str(out), "release_id": made.release.release_id, "loss": loss.unbounded,
+            "loss_bounded": loss.bounded,
+        },
+        f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.",
+        _tables(made, STATES[0], NAMES[STATES[0]]),
         "Intervals account for noise, not for people whom truncation dropped from very large households.\n"
-        f"Privacy loss: ρ = {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (a record changed)"
-    )
-    console.say(
+        f"Privacy loss: ρ = {text(loss.unbounded)} (a person added or removed), "
+        f"{text(loss.bounded)} (a record changed)",
         f"\nNext:\n"
         f"  {out}/report.html  open it in a browser: the release on one page\n"
         f"  {out}/release      noisy measurements and manifest.json: the part to publish\n"
         f"  {out}/estimates    PH1 … PH8 with 90 % intervals, and tables.xlsx\n"
         f"  phsafe budget {out}/config.json            cost and accuracy of each table\n"
         f"  phsafe check {out}/release                 check that it is complete and unmodified\n"
-        f"  phsafe ledger show {out}/population.ledger  privacy loss charged so far"
-    )
+        f"  phsafe ledger show {out}/population.ledger  privacy loss charged so far",
+    )  # fmt: skip
 
 
 def _tables(made: Demo, region: str, name: str) -> Table:

@@ -19,7 +19,7 @@ def estimate(
     force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:
     """Write finished tables with 90 % intervals, from a release alone."""
-    from phsafe.cli.console import note, warn
+    from phsafe.cli.console import note, result, warn
     from phsafe.errors import Reasons
     from phsafe.estimation import estimate as run
     from phsafe.estimation.estimates_output import check_format
@@ -36,5 +36,12 @@ def estimate(
     estimates.write(out, format)
     for name, why in estimates.diagnostics["left_out"].items():
         warn(f"{name} is left out: {why}.")
+    result(
+        {
+            "folder": str(out), "release_id": estimates.release_id, "method": estimates.method,
+            "tables": list(estimates.tables), "left_out": estimates.diagnostics["left_out"],
+            "noise_test": estimates.diagnostics["noise_test"],
+        }
+    )  # fmt: skip
     note(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.")
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from phsafe.cli import arguments as arg
+
+if TYPE_CHECKING:
+    from phsafe.configs.config import Config
 
 
 def explore(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="CONFIG", help="Config to start from: production JSON, or TOML."),
+        typer.Argument(metavar="CONFIG", help="Config to start from: production JSON, or TOML; or a release folder."),
     ] = None,
     port: Annotated[
         int | None,
@@ -26,16 +31,16 @@ def explore(
             metavar="FILE", help="Shares of people beyond each threshold, as JSON, instead of the built-in ones."
         ),
     ] = None,
+    catalog: arg.CatalogPath = None,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Open a web page for weighing accuracy against privacy. Needs no data and no network."""
-    from phsafe.cli.console import note, warn
-    from phsafe.configs.config import Config
+    from phsafe.cli.console import note, result, warn
     from phsafe.errors import Reasons
     from phsafe.system.optional_packages import require
 
     reasons = Reasons()
-    loaded = reasons.check(Config.load, config) if config is not None else None
+    loaded = reasons.check(_config, config, catalog)
     reasons.check(require, "starlette", "uvicorn")
     from phsafe.explorer.public_tables import truncation
 
@@ -47,6 +52,22 @@ def explore(
     if host not in LOOPBACK:
         warn(f"Listening on {host}: others on the network can reach this page, and the connection is not encrypted.")
     with Service(loaded, table, host=host, port=port, name=config.stem if config is not None else "") as service:
-        typer.echo(service.link)
+        result({"link": service.link}, service.link)
         note("Open this link in a browser; anyone who has it can use the page. Stop with Ctrl+C.")
         service.run(browser=browser)
+
+
+def _config(path: Path | None, catalog: Path | None) -> Config | None:
+    """The config of the page: that of a file with a catalog, or of a release, which has its own. None: that of 2020."""
+    from phsafe.configs.config import Config
+    from phsafe.configs.parameters import parameters_2020
+    from phsafe.errors import ConfigError
+    from phsafe.releases.release_folder import Release
+
+    if path is None:
+        return None if catalog is None else Config.load(parameters_2020(), catalog)
+    if not path.is_dir():
+        return Config.load(path, catalog)
+    if catalog is not None:
+        raise ConfigError("--catalog: expected none with a release, which has its own")
+    return Release.open(path).config

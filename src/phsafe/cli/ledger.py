@@ -1,9 +1,8 @@
-"""`phsafe ledger init`, `show` and `verify`."""
+"""`phsafe ledger init`, `show`, `verify`, `amend`, `import` and `note`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 from phsafe.cli import arguments as arg
 
 if TYPE_CHECKING:
-    from phsafe.privacy.ledger import Statement
+    from phsafe.privacy.ledger import Ledger
 
 app = typer.Typer(
     name="ledger",
@@ -20,16 +19,14 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-LedgerPath = Annotated[Path, typer.Argument(metavar="FILE", help="Ledger file; its key is in FILE.key beside it.")]
-#: The most digits of a cap, before and after the decimal point.
-MAX_DIGITS = 30
-#: Parts of an entry's details; and the settings that a listing mentions.
-DETAILS = ("config", "settings")
-SETTINGS = {
-    "truncate": (False, "not truncated"),
-    "allow_unclassified": (True, "unclassified records allowed"),
-    "skip_validation": (True, "validation skipped"),
-}
+LedgerPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", readable=False, help="Ledger file; its keys are in FILE.key (secret) and FILE.pub beside it."
+    ),
+]
+By = Annotated[str, typer.Option(metavar="WHO", help="Who decided it.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
 
 
 @app.command()
@@ -37,137 +34,163 @@ def init(
     file: LedgerPath,
     cap: Annotated[str, typer.Option(metavar="RHO", help="Total privacy loss allowed: ρ, or ε for pure DP.")],
     privacy: Annotated[
-        str, typer.Option(metavar="DEFINITION", help="Privacy definition: zcdp (ρ) or puredp (ε).")
+        str,
+        typer.Option(metavar="DEFINITION", help="Unit of the ledger: zcdp (ρ, for releases of both kinds) or puredp."),
     ] = "zcdp",
+    population: arg.Population = None,
+    states: Annotated[
+        str | None,
+        typer.Option(metavar="CODES", help="Their states: us, pr, or 44,56 (default: those of the first release)."),
+    ] = None,
+    max_rho: arg.MaxRho = None,
+    supersede: Annotated[
+        bool, typer.Option("--supersede", help="Replace the ledger that is or was here; the old file is kept.")
+    ] = False,
+    by: Annotated[str | None, typer.Option(metavar="WHO", help="Who supersedes it (default: the user).")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why it is superseded.")] = None,
 ) -> None:
-    """Create the ledger of a population. The cap can't be changed later."""
-    from phsafe.cli.console import note
-    from phsafe.model.exact_numbers import text
+    """Create the ledger of a population. Later changes of the cap stay in it, with a reason."""
+    from phsafe.cli.console import result
+    from phsafe.cli.ledger_listing import amounts
+    from phsafe.configs.config_rules import read_states
     from phsafe.privacy.ledger import UNITS, Ledger
-    from phsafe.privacy.ledger_file import key_path
+    from phsafe.privacy.ledger_file import key_path, public_path
+    from phsafe.privacy.ledger_policy import common_fields
 
     definition = next((known for known in UNITS if known == privacy), None)
     if definition is None:
         raise typer.BadParameter(f"expected one of {', '.join(UNITS)}, got {privacy}", param_hint="--privacy")
-    amount = _amount(cap)
-    Ledger.create(file, amount, definition)
+    if supersede != (reason is not None) or (by is not None and not supersede):
+        raise typer.BadParameter("expected --supersede and --reason together", param_hint="--supersede")
+    amount = arg.amount(cap, "--cap")
+    assert amount is not None
+    Ledger.create(
+        file, amount, definition, population=population, states=None if states is None else read_states(states),
+        max_rho=arg.amount(max_rho, "--max-rho"),
+        supersede=None if reason is None else {"by": by or common_fields()["user"], "reason": reason},
+    )  # fmt: skip
+    statement = Ledger.open(file).read()
+    result({"file": str(file), "key": str(key_path(file)), "public_key": str(public_path(file))} | amounts(statement))
+    announce(file)
+
+
+def announce(file: Path) -> None:
+    """Say that a ledger was made, for whom, and what it replaces."""
+    from shlex import quote
+
+    from phsafe.cli.console import note
+    from phsafe.model.exact_numbers import text
+    from phsafe.privacy.ledger import UNITS, Ledger
+    from phsafe.privacy.ledger_file import key_path, public_path
+
+    statement = Ledger.open(file).read()
+    whom = f" for {statement.population}" if statement.population else ""
     note(
-        f"Created {file} with a cap of {text(amount)} {UNITS[definition]}. Keep {key_path(file)} beside it, and secret."
+        f"Made the ledger {file} with a cap of {text(statement.cap)} {UNITS[statement.definition]}{whom}. Keep "
+        f"{key_path(file)} beside it, and secret; give {public_path(file)} to those who verify it."
     )
+    old: Mapping[str, Any] | None = statement.opening.fields["supersedes"]
+    if old is not None:
+        spent = "an unknown amount" if old["spent"] is None else f"{old['spent']} {UNITS[old['privacy']]}"
+        command = f"phsafe ledger import {quote(str(file))} --amount {old['spent']} --by WHO --reason TEXT"
+        same = old["spent"] is not None and old["privacy"] == statement.definition
+        note(
+            f"It supersedes {old['file']}, which had spent {spent}{f': carry it over with {command}' if same else ''}."
+        )
 
 
 @app.command()
-def show(
-    file: LedgerPath,
-    json: arg.Json = False,
-) -> None:
-    """Show the cap, the loss spent and left, and every release."""
-    from phsafe.model.exact_numbers import dumps
+def show(file: LedgerPath) -> None:
+    """Show the cap, the loss spent and left, and every entry. Signatures are checked by phsafe ledger verify."""
+    from phsafe.cli.console import result
+    from phsafe.cli.ledger_listing import document, shown
     from phsafe.privacy.ledger import Ledger
 
     statement = Ledger.open(file).read()
-    if json:
-        typer.echo(dumps(_document(statement)))
-        return
-    _print(statement)
+    result(document(statement), *shown(statement))
 
 
 @app.command()
 def verify(
     file: LedgerPath,
+    public_key: arg.PublicKey = None,
     head: Annotated[
         str | None,
         typer.Option(metavar="HASH", help="Head noted earlier: detects a ledger restored from an old copy."),
     ] = None,
 ) -> None:
-    """Check that no entry was changed, removed, moved or cut off."""
-    from phsafe.cli.console import note
+    """Check with the public key that no entry was changed, removed, moved, added or cut off."""
+    from phsafe.cli.console import note, result
     from phsafe.privacy.ledger import Ledger, LedgerError
 
     ledger = Ledger(file)
-    problems = ledger.verify(head)
+    problems = ledger.verify(head, public_key)
     if problems:
         raise LedgerError(p if p.startswith(str(file)) else f"{file}: {p}" for p in problems)
     statement = ledger.read()
-    note(f"{file}: complete and unmodified, releases: {len(statement.entries)}, head {statement.head}")
+    result({"file": str(file), "unmodified": True, "releases": len(statement.charges), "head": statement.head})
+    note(f"{file}: complete and unmodified, releases: {len(statement.charges)}, head {statement.head}")
 
 
-def _amount(value: str) -> Decimal:
-    """Parse a finite decimal above 0, exactly as typed."""
-    try:
-        amount = Decimal(value)
-    except InvalidOperation:
-        amount = Decimal(0)
-    exponent = amount.as_tuple().exponent
-    small = isinstance(exponent, int) and exponent >= -MAX_DIGITS and amount.adjusted() < MAX_DIGITS
-    if not (amount.is_finite() and amount > 0 and small):
-        raise typer.BadParameter(f"expected a finite number above 0, got {value}", param_hint="--cap")
-    return amount
+@app.command()
+def amend(
+    file: LedgerPath,
+    by: By,
+    reason: Reason,
+    cap: Annotated[str | None, typer.Option(metavar="RHO", help="New cap, in the ledger's unit.")] = None,
+    max_rho: Annotated[str | None, typer.Option(metavar="RHO", help="New largest loss of one release.")] = None,
+) -> None:
+    """Change the cap, or the largest loss of one release. The earlier values stay on record."""
+    from phsafe.privacy.ledger import Ledger
+
+    if cap is None and max_rho is None:
+        raise typer.BadParameter("expected a new value, got none", param_hint="--cap or --max-rho")
+    ledger = Ledger(file)
+    ledger.amend(by, reason, cap=arg.amount(cap, "--cap"), max_rho=arg.amount(max_rho, "--max-rho"))
+    _report(ledger)
 
 
-def _document(statement: Statement) -> dict[str, Any]:
-    """Return the ledger as a JSON document. Amounts are in the unit of `privacy`: ρ for zcdp, ε for puredp."""
-    return {
-        "privacy": statement.definition,
-        "cap": statement.cap,
-        "spent": statement.spent,
-        "spent_bounded": statement.spent_bounded,
-        "left": statement.left,
-        "head": statement.head,
-        "entries": [
-            {
-                "number": entry.number,
-                "time": entry.time,
-                "release_id": entry.release_id,
-                "loss": entry.loss.unbounded,
-                "loss_bounded": entry.loss.bounded,
-                "details": dict(entry.details),
-                "fingerprint": entry.fingerprint,
-                "version": entry.version,
-                "hash": entry.hash,
-            }
-            for entry in statement.entries
-        ],
-    }
+@app.command("import")
+def import_(
+    file: LedgerPath,
+    amount: Annotated[str, typer.Option(metavar="RHO", help="Unbounded loss spent, in the ledger's unit.")],
+    by: By,
+    reason: Reason,
+    bounded: Annotated[
+        str | None, typer.Option(metavar="RHO", help="Bounded loss (default: the most it can be).")
+    ] = None,
+) -> None:
+    """Carry over what an earlier system has spent on the same population."""
+    from phsafe.privacy.ledger import Ledger
+
+    ledger = Ledger(file)
+    spent = arg.amount(amount, "--amount")
+    assert spent is not None
+    ledger.import_spending(spent, by, reason, arg.amount(bounded, "--bounded"))
+    _report(ledger)
 
 
-def _in_short(details: Mapping[str, Any]) -> str:
-    """Summarise what was released and how; the JSON output has all details."""
-    config, settings = (found if isinstance(found := details.get(key), dict) else {} for key in DETAILS)
-    words = [_in_config(config)] if config else []
-    words += [said for name, (value, said) in SETTINGS.items() if settings.get(name) == value]
-    words += [f"{name} {value}" for name, value in details.items() if name not in DETAILS]
-    return ", ".join(words)
+@app.command()
+def note(
+    file: LedgerPath,
+    by: By,
+    text: Annotated[str, typer.Option(metavar="TEXT", help="The remark.")],
+) -> None:
+    """Add a signed remark."""
+    from phsafe.privacy.ledger import Ledger
+
+    ledger = Ledger(file)
+    ledger.note(by, text)
+    _report(ledger)
 
 
-def _in_config(config: Mapping[str, Any]) -> str:
-    budgets, states = config.get("privacy_budget"), config.get("state_filter")
-    parts = [str(config.get("sensitivity", "published"))]
-    if isinstance(budgets, dict):
-        measured = [name for name, levels in budgets.items() if any(str(b) != "0" for b in dict(levels).values())]
-        parts.append(" ".join(measured) if len(measured) < len(budgets) else "all tabulations")
-    parts += [f"states: {len(states)}"] if isinstance(states, list) else []
-    return ", ".join(parts)
-
-
-def _print(statement: Statement) -> None:
-    from rich.table import Table
-
-    from phsafe.cli.console import out
+def _report(ledger: Ledger) -> None:
+    """Say what is left after an entry was added."""
+    from phsafe.cli.console import note, result
+    from phsafe.cli.ledger_listing import amounts
     from phsafe.model.exact_numbers import text
     from phsafe.privacy.ledger import UNITS
 
-    unit = UNITS[statement.definition]
-    table = Table("#", "Time (UTC)")
-    table.add_column("Release", overflow="fold")
-    for name in (unit, f"bounded {unit}", "Details"):
-        table.add_column(name)
-    for entry in statement.entries:
-        amounts = text(entry.loss.unbounded), text(entry.loss.bounded)
-        time = entry.time.removesuffix("+00:00").replace("T", " ")
-        table.add_row(str(entry.number), time, entry.release_id, *amounts, _in_short(entry.details))
-    out.print(table)
-    cap, spent, left = (text(amount) for amount in (statement.cap, statement.spent, statement.left))
-    bounded = text(statement.spent_bounded)
-    out.print(f"Cap {cap} {unit}, spent {spent} (bounded: {bounded}), left {left}", markup=False, soft_wrap=True)
-    out.print(f"Head {statement.head}", markup=False, soft_wrap=True)
+    now = ledger.read()
+    result({"file": str(ledger.path)} | amounts(now))
+    note(f"{ledger.path}: {text(now.left)} of {text(now.cap)} {UNITS[now.definition]} is left, head {now.head}")

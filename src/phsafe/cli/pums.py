@@ -41,29 +41,25 @@ def pums(
         typer.Option("--expand", help="Repeat each household by its weight, for a full population."),
     ] = False,
     format: Annotated[str, typer.Option(help="parquet (one file per state) or csv.")] = "parquet",
-    json: arg.Json = False,
     threads: arg.Threads = None,
     memory_limit: arg.MemoryLimit = None,
     temp_dir: arg.TempDir = None,
 ) -> None:
     """Convert public microdata of the American Community Survey (PUMS) to a data folder."""
     from phsafe.acs_pums import pums as convert
-    from phsafe.cli.console import note, progress_bar
-    from phsafe.cli.console import out as screen
-    from phsafe.model import exact_numbers
+    from phsafe.cli.console import note, progress_bar, result
     from phsafe.synthetic import MARK
 
     options = arg.engine_options(threads=threads, memory_limit=memory_limit, temp_dir=temp_dir)
     with progress_bar("pums") as progress:
         made = convert(out, files, expand=expand, format=format, options=options, progress=progress)
-    if json:
-        document = {
+    result(
+        {
             "folder": str(made.folder), "years": list(made.years), "expanded": made.expanded,
             "has_housing": made.has_housing, "states": made.states.to_dicts(),
-        }  # fmt: skip
-        typer.echo(exact_numbers.dumps(document))
-    else:
-        screen.print(as_table(made))
+        },
+        as_table(made),
+    )  # fmt: skip
     note(f"Wrote {out}, marked as public by the file {MARK}.")
     if not made.has_housing:
         note(NO_HOUSING)

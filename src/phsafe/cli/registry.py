@@ -21,7 +21,7 @@ def registry(
     author: Annotated[str, typer.Option(metavar="TEXT", help="Author of the entry.")] = "",
 ) -> None:
     """Write an entry for the OpenDP deployments registry, with TODO where a release lacks the information."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.reports import registry as make
 
     left = make(
@@ -34,6 +34,7 @@ def registry(
         publication_date=publication_date,
         author=author,
     )
+    result({"file": str(out), "todo": list(left)})
     note(f"Wrote {out}. Fill in the fields marked TODO:")
     for path in left:
         note(f"  {path}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from phsafe.engines import EngineOptions
+    from phsafe.privacy.ledger import Statement
     from phsafe.releases.release_folder import Release
 
 
@@ -26,15 +27,21 @@ def release(
     out: arg.OutPath,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The population's ledger (default: beside DATA; "
-            "if missing, it is created with this release's loss as its cap).",
-        ),
+        typer.Option(metavar="FILE", help="The population's ledger, which must exist (default: beside DATA)."),
     ] = None,
+    new_ledger: Annotated[
+        bool, typer.Option("--new-ledger", help="Create the ledger, with its keys in FILE.key and FILE.pub.")
+    ] = False,
+    cap: Annotated[
+        str | None, typer.Option(metavar="RHO", help="Cap of a new ledger (default: the loss of this config).")
+    ] = None,
+    population: arg.Population = None,
+    max_rho: arg.MaxRho = None,
     sensitivity: arg.SensitivityMode = None,
     allow_unclassified: arg.AllowUnclassified = False,
+    allow_empty_states: arg.AllowEmptyStates = False,
     skip_validation: arg.SkipValidation = False,
+    catalog: arg.CatalogPath = None,
     *,
     options: EngineOptions,
 ) -> None:
@@ -42,44 +49,85 @@ def release(
     from phsafe.cli import console
     from phsafe.model.exact_numbers import text
     from phsafe.pipeline import calls
-    from phsafe.pipeline.publish import default_ledger, explained_interrupt
+    from phsafe.pipeline.publish import explained_interrupt
+    from phsafe.pipeline.release_ledger import default_ledger
     from phsafe.privacy.ledger import Ledger
     from phsafe.system.interrupts import uninterrupted
 
     ledger_path = ledger or default_ledger(data)
     if ledger is None:
         console.note(f"Using the ledger beside the data: {ledger_path}")
-    with explained_interrupt(out):
-        with console.progress_bar("release") as progress:
+    with explained_interrupt(out), _finished(out) as made:
+        with console.progress_bar("release") as progress, _says_what_is_new(ledger_path):
             released = calls.release(
-                config, data, out, ledger=ledger_path, sensitivity=sensitivity, allow_unclassified=allow_unclassified,
-                skip_validation=skip_validation, options=options, progress=progress,
+                config, data, out, ledger=ledger_path, new_ledger=new_ledger, cap=arg.amount(cap, "--cap"),
+                population=population, max_rho=arg.amount(max_rho, "--max-rho"), sensitivity=sensitivity,
+                allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states,
+                skip_validation=skip_validation, catalog=catalog, options=options, progress=progress,
             )  # fmt: skip
-        with uninterrupted(), _finished(out):
-            console.out.print(_summary(released))
-            console.say(f"Released to {out} (id {released.release_id}).")
+            made.append(released)
+        with uninterrupted():
             statement = Ledger.open(ledger_path).read()
-            console.say(f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} left.")
-            console.say(
-                f"Its head is {statement.head}: note it elsewhere to detect a ledger restored from an old copy."
+            console.result(
+                _document(released, statement, ledger_path),
+                _summary(released),
+                f"Released to {out} (id {released.release_id}).",
+                f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} left.",
+                f"Its head is {statement.head}: note it elsewhere to detect a ledger restored from an old copy.",
             )
+            sys.stdout.flush()
 
 
 @contextmanager
-def _finished(out: Path) -> Iterator[None]:
-    """Report every failure after the release as such, so that nobody repeats a release that is charged and complete."""
-    from phsafe.cli import discard_output
-    from phsafe.errors import FinishedError
+def _says_what_is_new(ledger: Path) -> Iterator[None]:
+    """Say at the end that a ledger was made, even if the release was refused."""
+    from phsafe.cli.ledger import announce
+    from phsafe.errors import PHSafeError
 
+    existed = ledger.exists()
     try:
         yield
-        sys.stdout.flush()
-    except (Exception, SystemExit) as error:  # Rich exits when a pipe is closed.
+    finally:
+        if not existed and ledger.exists():
+            with suppress(PHSafeError):  # What happened to the release matters more.
+                announce(ledger)
+
+
+@contextmanager
+def _finished(out: Path) -> Iterator[list[Release]]:
+    """Once the release is in the list, report a failure as what it is: the release is charged and complete."""
+    from phsafe.cli import discard_output
+    from phsafe.pipeline.publish import complete
+
+    made: list[Release] = []
+    try:
+        yield made
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # Rich exits when a pipe is closed; a panic in Rust is not an `Exception`.
+        if not made:
+            raise
         discard_output()
-        raise FinishedError(
-            f"{out} is charged and complete, but its summary could not be printed ({type(error).__name__}); "
-            "do not repeat the release"
-        ) from None
+        with complete(out, "its summary could not be printed"):
+            raise
+
+
+def _document(released: Release, statement: Statement, ledger: Path) -> dict[str, Any]:
+    """Return what `--json` prints. All of it is public, or on the ledger."""
+    from phsafe.configs import grid
+    from phsafe.privacy.accountant import plan
+
+    loss = plan(released.config).total
+    return {
+        "folder": str(released.path),
+        "release_id": released.release_id,
+        "privacy": released.config.privacy,
+        "sensitivity": released.config.sensitivity,
+        "loss": loss.unbounded,
+        "loss_bounded": loss.bounded,
+        "rows": {output.name: len(grid.rows(released.config, output)) for output, _ in released.config.outputs()},
+        "ledger": {"file": str(ledger), "cap": statement.cap, "left": statement.left, "head": statement.head},
+    }
 
 
 def _summary(released: Release) -> Table:
@@ -115,21 +163,29 @@ def check(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also check that the release was charged to this ledger: detects a ledger restored from an old copy.",
+            help="Also check that the release was charged to this ledger, and that its files are those it recorded.",
         ),
     ] = None,
+    public_key: arg.PublicKey = None,
 ) -> None:
     """Check that a folder is a complete, unmodified release."""
     from phsafe.cli import console
     from phsafe.errors import PHSafeError
-    from phsafe.privacy.ledger import Ledger
     from phsafe.releases.release_folder import Release
+    from phsafe.releases.verify import ledger_problems
 
     opened = Release.open(release)
-    if ledger is not None and opened.release_id not in {entry.release_id for entry in Ledger.open(ledger).entries()}:
-        raise PHSafeError(
-            f"{release}: expected an entry for its id {opened.release_id} in {ledger}, got none: "
-            "this is the ledger of another population, or an older copy"
-        )
-    charged = "" if ledger is None else f", and was charged to {ledger}"
-    console.say(f"{release} is complete and unmodified (id {opened.release_id}){charged}.")
+    if ledger is not None:
+        problems = ledger_problems(opened, ledger, public_key)
+        if problems:
+            raise PHSafeError([f"{release}: {problem}" for problem in problems])
+    for sentence in opened.catalog_notes:
+        console.note(sentence)
+    charged = "" if ledger is None else f", and was charged to {ledger}, which recorded these files"
+    console.result(
+        {
+            "folder": str(release), "release_id": opened.release_id, "unmodified": True,
+            "ledger": None if ledger is None else str(ledger),
+        },
+        f"{release} is complete and unmodified (id {opened.release_id}){charged}.",
+    )  # fmt: skip

@@ -30,10 +30,10 @@ def solve(
             help="What MOE targets are about: measured (noisy counts) or finished (tables after joint estimation).",
         ),
     ] = "measured",
-    json: arg.Json = False,
+    catalog: arg.CatalogPath = None,
 ) -> None:
     """Find the budgets that meet MOE targets, or the best split of a total, and write a config. Needs no data."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.configs.config import Config
     from phsafe.errors import Reasons
     from phsafe.explorer.page_requests import Request
@@ -44,18 +44,17 @@ def solve(
     if aim not in ("measured", "finished"):
         raise typer.BadParameter(f"expected measured or finished, got {aim}", param_hint="--for")
     reasons = Reasons()
-    loaded = reasons.check(Config.load, config)
+    loaded = reasons.check(Config.load, config, catalog)
     reasons.check(check_new_file, out)
     request = reasons.check(Request.load, targets, loaded) if loaded is not None else None
     reasons.settle()
     assert loaded is not None
     assert request is not None
     solution = solve_for(loaded, request, aim="finished" if aim == "finished" else "measured")
-    write_new_file(out, (dumps(solution.config.to_production()) + "\n").encode())
+    totals = {"control_totals": loaded.control_totals} if loaded.control_totals else {}
+    write_new_file(out, (dumps(solution.config.to_production() | totals) + "\n").encode())
     figures = solution.to_dict()
-    if json:
-        typer.echo(dumps(figures))
-        return
+    result(figures)
     unit = "ρ" if solution.config.privacy == "zcdp" else "ε"
     after, before = figures["weighted_squared_moe"], figures["weighted_squared_moe_before"]
     note(f"Wrote {out}: stated {unit} adds up to {text(figures['total'])} (before: {text(figures['total_before'])}).")

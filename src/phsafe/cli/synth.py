@@ -17,10 +17,11 @@ def synth(
     format: Annotated[str, typer.Option(help="parquet (one file per state) or csv.")] = "parquet",
 ) -> None:
     """Generate realistic made-up microdata of any size: persons, units and geo."""
-    from phsafe.cli.console import note, progress_bar
+    from phsafe.cli.console import note, progress_bar, result
     from phsafe.synthetic import MARK
     from phsafe.synthetic import synth as make
 
     with progress_bar("synth") as bar:
         make(out, households, states, seed, format, lambda done, total: bar("generating households", done / total))
+    result({"folder": str(out), "households": households, "states": states, "seed": seed, "format": format})
     note(f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by the file {MARK}.")

@@ -13,9 +13,10 @@ from phsafe.cli import arguments as arg
 def workbook(
     config: arg.ConfigPath,
     out: Annotated[Path, typer.Argument(metavar="OUT.xlsx", help="Workbook to create; it must not exist yet.")],
+    catalog: arg.CatalogPath = None,
 ) -> None:
     """Write an Excel workbook with live formulas: change a budget, a threshold or a target, and all figures update."""
-    from phsafe.cli.console import note
+    from phsafe.cli.console import note, result
     from phsafe.configs.config import Config
     from phsafe.errors import Reasons
     from phsafe.explorer.figures import Figures
@@ -23,7 +24,7 @@ def workbook(
     from phsafe.system.optional_packages import require
 
     reasons = Reasons()
-    loaded = reasons.check(Config.load, config)
+    loaded = reasons.check(Config.load, config, catalog)
     reasons.check(check_new_file, out)
     reasons.check(require, "xlsxwriter")
     reasons.settle()
@@ -31,4 +32,5 @@ def workbook(
     from phsafe.explorer.workbook import workbook as make
 
     write_new_file(out, make(Figures(loaded)))
+    result({"file": str(out)})
     note(f"Wrote {out}: yellow cells are inputs; open it in Excel or LibreOffice.")

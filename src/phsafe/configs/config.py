@@ -5,8 +5,6 @@ Budgets are exact decimals with the digits of the file; nothing is read as a flo
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -16,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from phsafe.configs import config_rules as rules
 from phsafe.errors import ConfigError
+from phsafe.model.document_files import read_document
 from phsafe.model.levels import Level, in_puerto_rico
-from phsafe.model.spec import Catalog, Derived, Tabulation
+from phsafe.model.spec import Catalog, CatalogSource, Derived, Tabulation
 from phsafe.model.tables import CENSUS_2020
 from phsafe.privacy_math.level_blocks import Block, blocks_of
 
@@ -52,6 +51,9 @@ class Config:
         blind_share: Tabulation → the share of each level's budget that its blind cells get in the structured mode, if
             a level has others too; without an entry, the share with the smallest sum of variances.
         catalog: The tables and levels that the config refers to.
+        control_totals: "persons" or "units" → state → the number of rows that validation expects. Confidential, because
+            they are counts of the data: `to_production` leaves them out.
+        population: Whom the config is about, which must be the population of the ledger; None accepts any.
 
     Example:
         >>> config = Config.load("examples/us.json")
@@ -69,29 +71,72 @@ class Config:
     sensitivity: Sensitivity = "published"
     catalog: Catalog = CENSUS_2020
     blind_share: Mapping[str, Decimal] = field(default_factory=dict)
+    control_totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
+    population: str | None = None
 
     @classmethod
-    def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: Catalog = CENSUS_2020) -> Config:
+    def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: CatalogSource | None = None) -> Config:
         """Read and validate a config.
 
         Args:
             source: A JSON or TOML file, a mapping of the same structure, or a `Config`, which is returned unchanged.
-            catalog: The tables and levels that the config refers to.
+            catalog: The tables and levels that the config refers to: a `Catalog`, or a JSON or TOML file of one. By
+                default PH1–PH8 of the 2020 Census, or the catalog of a `Config`.
 
         Returns:
             The config. MOE targets (`moe_target`) are converted to budgets.
 
         Raises:
-            ConfigError: The file can't be read or the config is invalid; lists every problem.
+            ConfigError: A file can't be read, or the config or the catalog is invalid; lists every problem.
 
         Example:
             >>> Config.load("examples/pr.json").states
             ('72',)
         """
+        tables = None if catalog is None else Catalog.load(catalog)
         if isinstance(source, Config):
+            if tables is not None and tables != source.catalog:
+                raise ConfigError("expected the catalog of the loaded config, got another; load the config with it")
             return source
-        document = source if isinstance(source, Mapping) else _parse(Path(source))
-        return cls(**rules.check(document, catalog), catalog=catalog)
+        document = source if isinstance(source, Mapping) else read_document(Path(source), "config", MAX_BYTES)
+        tables = CENSUS_2020 if tables is None else tables
+        return cls(**rules.check(document, tables), catalog=tables)
+
+    @classmethod
+    def at_every_level(
+        cls, source: str | Path | Mapping[str, Any] | Config, catalog: CatalogSource | None = None
+    ) -> Config:
+        """Read a config for exact counts of every level: its budgets are ignored, and may be missing.
+
+        Args:
+            source: A JSON or TOML file, a mapping of the same structure, or a `Config`.
+            catalog: The tables and levels to count, as for `load`.
+
+        Returns:
+            The config, with a budget of 1 for every level that its states have. Never release with it.
+
+        Raises:
+            ConfigError: The file can't be read or the config is invalid; lists every problem.
+
+        Example:
+            >>> len(Config.at_every_level({"tau": Config.load("examples/pr.json").tau, "states": "pr"}).measurements())
+            43
+        """
+        if not isinstance(source, Config):
+            document = source if isinstance(source, Mapping) else read_document(Path(source), "config", MAX_BYTES)
+            catalog = CENSUS_2020 if catalog is None else Catalog.load(catalog)
+            kept = {name: value for name, value in document.items() if name not in rules.BUDGET_FIELDS}
+            zero = {t.name: {level.key: 0 for level in catalog.levels_of(t)} for t in catalog.tabulations}
+            source = kept | {"privacy_budget": zero}
+        source = cls.load(source, catalog)
+        budgets = {
+            t.name: {
+                level.key: Decimal(level.geography.puerto_rico or not source.is_puerto_rico)
+                for level in source.catalog.levels_of(t)
+            }
+            for t in source.catalog.tabulations
+        }
+        return replace(source, budgets=budgets)
 
     def __hash__(self) -> int:
         return hash((self.states, self.total))
@@ -163,6 +208,7 @@ class Config:
     def to_production(self) -> dict[str, Any]:
         """The config as a production JSON document, with budgets as `Decimal`.
 
+        Control totals are left out: the document goes into public manifests, and they are exact counts of the data.
         Write it with `phsafe.model.exact_numbers.dumps`, which keeps all digits.
 
         Example:
@@ -178,32 +224,5 @@ class Config:
             "privacy_defn": self.privacy,
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
             **({"blind_share": dict(self.blind_share)} if self.blind_share else {}),
+            **({} if self.population is None else {"population": self.population}),
         }
-
-
-def _parse(path: Path) -> Mapping[str, Any]:
-    """Read JSON or TOML, depending on the file extension, with exact decimals."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise ConfigError(f"{path}: expected a config of at most {MAX_BYTES} bytes, got a larger file")
-        text = content.decode("utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: can't read the config: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: expected a UTF-8 text file, got other bytes") from None
-    toml = path.suffix.lower() == ".toml"
-    try:
-        if toml:
-            document: Any = tomllib.loads(text, parse_float=Decimal)
-        else:
-            document = json.loads(text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=rules.no_repeats)
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        form = "TOML" if toml else "JSON"
-        why = str(error).splitlines()[0] if not isinstance(error, RecursionError) else "nested too deeply"
-        ending = "" if toml else " (TOML must be in a file ending in .toml)"
-        raise ConfigError(f"{path}: expected {form}{ending}, got text that can't be parsed: {why}") from None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path}: expected an object with privacy_budget, tau and state_filter, got {document!r:.40}")
-    return document

@@ -27,23 +27,21 @@ FIELDS = {
     "sensitivity": "sensitivity",
     "blind_share": "blind_share",
     "moe_target": "moe",
+    "control_totals": "control_totals",
+    "population": "population",
 }
+#: The fields that give budgets, under both names.
+BUDGET_FIELDS = ("privacy_budget", "budget", "moe_target", "moe")
 PRIVACY_DEFINITIONS = ("zcdp", "puredp")
 READERS = ("csv", "cef")
 STATE_NAMES = {"us": US_STATES, "pr": (PUERTO_RICO,)}
 #: More digits than any policy needs; the limit keeps a hostile file from slowing down the arithmetic.
 MAX_DIGITS = 30
 MAX_TAU = 99_999
-
-
-def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a JSON object with a repeated key: one of the values would be lost silently."""
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"{', '.join(repeated)} occurs more than once in one object")
-    return document
+#: The tables that control totals are for.
+TOTALLED = ("persons", "units")
+#: The longest description of a population.
+MAX_TEXT = 1000
 
 
 def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
@@ -54,8 +52,10 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     privacy = _choice("privacy_defn", fields.get("privacy", "zcdp"), PRIVACY_DEFINITIONS, problems)
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
+    population = _population(fields.get("population"), problems)
     tau = _tau(fields.get("tau"), catalog, problems)
     shares = _blind_share(fields.get("blind_share", {}), catalog, problems)
+    totals = _control_totals(fields.get("control_totals", {}), states, problems)
     budgets: dict[str, dict[str, Decimal]] = {}
     if "budget" in fields and "moe" in fields:
         problems.append("expected budgets or MOE targets (privacy_budget or moe_target), got both")
@@ -73,6 +73,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     return {
         "budgets": budgets, "tau": tau, "states": states,
         "reader": reader, "privacy": privacy, "sensitivity": mode, "blind_share": shares,
+        "control_totals": totals, "population": population,
     }  # fmt: skip
 
 
@@ -83,6 +84,15 @@ def sensitivity(value: str) -> sensitivities.Mode:
     if problems:
         raise ConfigError(problems)
     return mode
+
+
+def read_states(value: str) -> tuple[str, ...]:
+    """Read a state filter from text: us, pr, or codes with commas between them."""
+    problems: list[str] = []
+    states = _states(value if value in STATE_NAMES else value.split(","), problems)
+    if problems:
+        raise ConfigError(problems)
+    return states
 
 
 def _rename(document: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
@@ -124,6 +134,14 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
+def _population(value: object, problems: list[str]) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_TEXT:
+        problems.append(f"population: expected one line of at most {MAX_TEXT} characters, got {_show(value)}")
+    return str(value)
+
+
 def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]:
     persons = [t.name for t in catalog.tabulations if t.is_truncated]
     entries = _mapping("tau", value, persons, problems)
@@ -142,6 +160,26 @@ def _blind_share(given: object, catalog: Catalog, problems: list[str]) -> dict[s
         if not 0 < shares[name] < 1:
             problems.append(f"blind_share, {name}: expected a number between 0 and 1, got {_show(value)}")
     return shares
+
+
+def _control_totals(value: object, states: tuple[str, ...], problems: list[str]) -> dict[str, dict[str, int]]:
+    """The expected number of rows by table and state. They are counts of the data, so messages don't quote them."""
+    tables = {name: totals for name, totals in value.items() if name in TOTALLED} if isinstance(value, Mapping) else {}
+    if not isinstance(value, Mapping) or len(tables) < len(value) or not all(
+        isinstance(totals, Mapping) and set(totals) <= set(states) for totals in tables.values()
+    ):  # fmt: skip
+        problems.append(
+            'control_totals: expected totals by state of the filter, such as {"persons": {"44": 1000}, '
+            '"units": {"44": 400}}, got something else'
+        )
+        return {}
+    for name, totals in tables.items():
+        wrong = [s for s, total in totals.items() if isinstance(total, bool) or not isinstance(total, int) or total < 0]
+        if wrong:
+            problems.append(
+                f"control_totals, {name}: expected whole numbers, zero or above, got others for {', '.join(wrong)}"
+            )
+    return {name: dict(totals) for name, totals in tables.items()}
 
 
 def _budgets(field: str, value: object, catalog: Catalog, problems: list[str]) -> dict[str, dict[str, Decimal]]:

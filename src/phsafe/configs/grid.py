@@ -33,6 +33,14 @@ def level_rows(config: Config, output: Tabulation | Derived, level: Level) -> li
     ]
 
 
+def size(config: Config, output: Tabulation | Derived) -> int:
+    """The number of rows of an output's grid, without making them."""
+    return sum(
+        len(level.geography.within(config.states)) * len(level.iteration_level.iterations) * len(output.cells)
+        for level in config.levels_of(output)
+    )
+
+
 def rows(config: Config, output: Tabulation | Derived) -> pl.DataFrame:
     """The whole grid of an output, level by level."""
     keys = [row for level in config.levels_of(output) for row in level_rows(config, output, level)]

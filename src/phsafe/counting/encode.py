@@ -1,7 +1,7 @@
-"""Step 1, encode: pack source columns into records, and count the values that violate a rule.
+"""Step 1, encode: pack source columns into records, and mark the rows that violate a rule about a column.
 
 A value means the same whatever its type in the file: numbers are 32-bit integers, codes are strings. Each distinct
-string is looked up once, never row by row.
+string is looked up once, never row by row. Marked rows are counted in step 3, once their household's state is known.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ def outside(layout: Layout, column: Column) -> Rule:
     return Rule("the value is in the column's domain", "error", layout.name, column.name)
 
 
-COLUMN_RULES = tuple(
-    rule(layout, column) for layout in LAYOUTS for rule in (missing, outside) for column in layout.columns
-)
+#: Table → its column rules. A rule's position is its bit in `Rows.wrong`.
+COLUMN_RULES_OF = {
+    layout.name: tuple(rule(layout, column) for rule in (missing, outside) for column in layout.columns)
+    for layout in LAYOUTS
+}
+COLUMN_RULES = tuple(rule for rules in COLUMN_RULES_OF.values() for rule in rules)
 
 
 class ColumnEncoder:
@@ -89,13 +92,14 @@ class TableEncoder:
         self._columns = [ColumnEncoder(column, record_format) for column in layout.columns if column.name != KEY]
 
     def encode(self, batch: pa.RecordBatch, counted: Counted) -> Rows:
-        """Pack the rows of a batch in order; count them and their rule violations.
+        """Pack the rows of a batch in order, mark those that violate a column rule, and count rows.
 
-        Rows without a household key are counted, then left out. The batch may have columns in any order, and columns
-        that the layout doesn't have.
+        Rows without a household key are counted with their violations, then left out. The batch may have columns in any
+        order, and columns that the layout doesn't have.
         """
         counted.rows[self.layout.name] += len(batch)
-        keys = self._keys(batch, counted)
+        wrong = np.zeros(len(batch), np.uint32)
+        keys = self._keys(batch, wrong)
         record, known = np.zeros(len(batch), self._dtype), np.ones(len(batch), dtype=bool)
         for encoder in self._columns:
             if encoder.column.name in batch.schema.names:
@@ -105,26 +109,28 @@ class TableEncoder:
                     record |= codes
                 if np.count_nonzero(codes) < len(codes):
                     known &= codes != 0
-                    self._note(counted, encoder.column, keys, encoder.readable(values), codes != 0)
-        rows = Rows(keys, record, self._raw(batch, known) if self._keep_raw and not known.all() else None)
+                    self._mark(wrong, encoder.column, encoder.readable(values), codes != 0)
+        raw = self._raw(batch, known) if self._keep_raw and not known.all() else None
+        rows = Rows(keys, record, raw, wrong if wrong.any() else None)
         if keys.dtype != np.int32:
+            note_columns(self.layout.name, rows.take(np.flatnonzero(keys == NO_KEY)), counted)
             rows = rows.take(np.flatnonzero(keys != NO_KEY))
-        return Rows(rows.key.astype(np.int32, copy=False), rows.record, rows.raw)
+        return Rows(rows.key.astype(np.int32, copy=False), rows.record, rows.raw, rows.wrong)
 
-    def _keys(self, batch: pa.RecordBatch, counted: Counted) -> Array:
+    def _keys(self, batch: pa.RecordBatch, wrong: Array) -> Array:
         """The household key of each row: 32-bit if every row has one, otherwise 64-bit with `NO_KEY` where missing."""
         column, given = self.layout[KEY], _integers(batch.column(KEY))
         keys = (given.cast(pa.int64()).fill_null(NO_KEY) if given.null_count else given).to_numpy()
         inside = (keys >= column.codes[0]) & (keys <= column.codes[-1])
         if not inside.all():
-            self._note(counted, column, keys, given, inside)
+            self._mark(wrong, column, given, inside)
         return keys
 
-    def _note(self, counted: Counted, column: Column, keys: Array, values: pa.Array, inside: Array) -> None:
-        """Count the rows whose value is missing, and those whose value is outside its domain."""
-        given = values.is_valid().to_numpy(zero_copy_only=False)
-        counted.note(missing(self.layout, column), keys[~given])
-        counted.note(outside(self.layout, column), keys[given & ~inside])
+    def _mark(self, wrong: Array, column: Column, values: pa.Array, inside: Array) -> None:
+        """Mark the rows whose value is missing, and those whose value is outside its domain."""
+        given, rules = values.is_valid().to_numpy(zero_copy_only=False), COLUMN_RULES_OF[self.layout.name]
+        wrong[~given] |= np.uint32(1 << rules.index(missing(self.layout, column)))
+        wrong[given & ~inside] |= np.uint32(1 << rules.index(outside(self.layout, column)))
 
     def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.StringArray:
         """The values of each row with an unknown code, joined into one string; null for other rows."""
@@ -136,6 +142,13 @@ class TableEncoder:
         texts = [text.fill_null(MISSING) for text in texts]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
         return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), unknown, joined)
+
+
+def note_columns(table: str, rows: Rows, counted: Counted) -> None:
+    """Count the rows of a table that violate each column rule."""
+    if rows.wrong is not None:
+        for bit, rule in enumerate(COLUMN_RULES_OF[table]):
+            counted.note(rule, rows.key[(rows.wrong >> np.uint32(bit) & np.uint32(1)).astype(bool)])
 
 
 def raw_values(raw: str) -> list[str | None]:

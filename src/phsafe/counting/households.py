@@ -47,6 +47,13 @@ class Households:
         return _spread(len(self.key), self.inhabited, sums)
 
 
+def without(outside: Array, h: Households, persons: Rows, units: Rows, geo: Rows) -> tuple[Rows, Rows, Rows]:
+    """The rows of all households but those `outside`. Rows must be in key order, and those that were grouped."""
+    tables = ((persons, h.persons), (units, h.units), (geo, h.geos))
+    kept, *others = (rows.take(np.flatnonzero(np.repeat(~outside, number))) for rows, number in tables)
+    return kept, others[0], others[1]
+
+
 def group(persons: Rows, units: Rows, geo: Rows) -> Households:
     """Group the rows of all tables by household key; raise `OrderError` if a table is not in key order."""
     (p_keys, _, sizes), (u_keys, u_first, u_rows), (g_keys, g_first, g_rows) = map(_runs, (persons, units, geo))

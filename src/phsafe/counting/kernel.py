@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from phsafe.counting.encode import TableEncoder
-from phsafe.counting.households import Households, OrderError, group
+from phsafe.counting.encode import TableEncoder, note_columns
+from phsafe.counting.households import Households, OrderError, group, without
 from phsafe.counting.records import Array, Lookup, RecordFormat, Rows, gather
 from phsafe.counting.rules import check_households, check_units, members_of
+from phsafe.counting.state_rows import count_housing, count_rows
 from phsafe.counting.tallies import Counted
 from phsafe.counting.truncate import UniverseCut, ValueDigests, dropped
 
@@ -103,18 +104,34 @@ class Kernel:
     def _count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
         h = group(persons, units, geo)
         counted.households += len(h.key)
+        state = self._states(h)
+        count_rows(h, state, counted)
+        outside = (state > 0) & ~self._located(state)
+        if outside.any():  # They are left out before any rule is checked, as in 2020.
+            persons, units, geo = without(outside, h, persons, units, geo)
+            h, state = group(persons, units, geo), state[~outside]
+        for table, rows in (("persons", persons), ("units", units), ("geo", geo)):
+            note_columns(table, rows, counted)
         unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo) - 1
         person_class = self.person_class(persons.record)
         check_units(units, unit_format, counted)
         members = members_of(h, person_class, self.member_words)
         check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
-        located = self._located(h)
+        located = self._located(state)
+        countable = self._countable(h, located)
+        count_housing(state, countable, unit_format["HHT"].codes(h.unit) > unit_format["HHT"].code("0"), counted)
         dropped_rows = dropped(persons, person_class, located, h, self.cuts, self.digests)
-        self._vectorize(h, person_class, located, dropped_rows, counted)
+        in_housing = [np.count_nonzero(countable[h.of_person[rows]]) for rows in dropped_rows]
+        counted.beyond += np.array(in_housing, np.int64)
+        self._vectorize(h, person_class, located, countable, dropped_rows, counted)
 
-    def _located(self, h: Households) -> Array:
+    def _states(self, h: Households) -> Array:
+        """The code of each household's state; 0 if it has not exactly one row in geo, or one with an unknown state."""
+        return self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
+
+    def _located(self, state: Array) -> Array:
         """Whether a household has one geo row, in the filter: public (claims C14, C17)."""
-        return (h.geos == 1) & gather(self.in_filter, self.formats["geo"]["TABBLKST"].codes(h.geo))
+        return gather(self.in_filter, state)
 
     def _countable(self, h: Households, located: Array) -> Array:
         """Whether a located household is a housing unit with one row in units (claim C1.3)."""
@@ -122,15 +139,19 @@ class Kernel:
         return located & (h.units == 1) & (unit == HOUSING) & (geo == HOUSING)
 
     def _vectorize(
-        self, h: Households, person_class: Array, located: Array, dropped_rows: list[Array], counted: Counted
+        self,
+        h: Households,
+        person_class: Array,
+        located: Array,
+        countable: Array,
+        dropped_rows: list[Array],
+        counted: Counted,
     ) -> None:
         """Step 5: count the code of every row in each tabulation (claims C14, C15 and C17)."""
-        public_region, countable, unit_class = self.region(h.geo), self._countable(h, located), self.unit_class(h.unit)
+        public_region, unit_class = self.region(h.geo), self.unit_class(h.unit)
         region = np.where(countable, public_region, self.regions)  # Makes every sum too large to be a code.
         uncounted = (~countable).astype(np.int64) * self.person_classes
         counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
-        in_housing = [np.count_nonzero(countable[h.of_person[rows]]) for rows in dropped_rows]
-        counted.beyond += np.array(in_housing, np.int64)
         for code in self.tabulations:
             rows = NO_ROWS if code.universe is None else dropped_rows[code.universe]
             if code.kind == "dropped":  # From persons and public geography alone (claim C14).

@@ -111,23 +111,28 @@ class Rows:
     """Packed rows of one table: the household key (MAFID) and the packed record of each row.
 
     `raw` keeps the values of person records with an unknown code as text, because truncation orders records by their
-    values. It is null for other rows, and None if every code is known.
+    values. It is null for other rows, and None if every code is known. `wrong` has a bit for each column rule that a
+    row violates (`phsafe.counting.encode.COLUMN_RULES`); it is None if no row violates any.
     """
 
     key: Array
     record: Array
     raw: pa.StringArray | None = None
+    wrong: Array | None = None
 
     def __len__(self) -> int:
         return len(self.key)
 
     def take(self, order: Array) -> Rows:
         """The rows at the given positions, in that order."""
-        return Rows(self.key[order], self.record[order], self.raw and self.raw.take(pa.array(order)))
+        raw = None if self.raw is None else self.raw.take(pa.array(order))
+        return Rows(self.key[order], self.record[order], raw, None if self.wrong is None else self.wrong[order])
 
     def between(self, start: int, end: int) -> Rows:
         """The rows from `start` up to, but not including, `end`."""
-        return Rows(self.key[start:end], self.record[start:end], self.raw and self.raw.slice(start, end - start))
+        raw = None if self.raw is None else self.raw.slice(start, end - start)
+        wrong = None if self.wrong is None else self.wrong[start:end]
+        return Rows(self.key[start:end], self.record[start:end], raw, wrong)
 
     def in_key_order(self) -> Rows:
         """The same rows sorted by key."""
@@ -141,8 +146,11 @@ class Rows:
     def concat(parts: Sequence[Rows], dtype: np.dtype[Any]) -> Rows:
         """Concatenate the rows of all parts."""
         parts = [Rows(np.zeros(0, np.int32), np.zeros(0, dtype)), *parts]
-        raw = None
+        raw, wrong = None, None
         if any(part.raw is not None for part in parts):
             raw = pa.concat_arrays([part.raw or pa.nulls(len(part), pa.string()) for part in parts])
+        if any(part.wrong is not None for part in parts):
+            none = [np.zeros(len(part), np.uint32) if part.wrong is None else part.wrong for part in parts]
+            wrong = np.concatenate(none)
         key, record = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "record"))
-        return Rows(key, record, raw)
+        return Rows(key, record, raw, wrong)

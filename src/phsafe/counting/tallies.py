@@ -9,12 +9,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from phsafe.counting.records import Array
+from phsafe.model.schema import STATES
 
 Severity = Literal["error", "warning", "note"]
 #: Up to this many codes, a tally is an array with one entry per code; above, a list of the codes that occur.
 DENSE = 2**20
 #: In place of the key of a row without one; it sorts last.
 NO_KEY = 2**62
+#: What is counted in each state: rows of persons and of units, housing units of the filter, and the occupied of these.
+STATE_ROWS = ("persons", "units", "housing_units", "households")
 
 
 class Rule(NamedTuple):
@@ -67,6 +70,8 @@ class Counted:
         #: The number of rows of each table, including rows without a key, and the number of distinct keys.
         self.rows: Counter[str] = Counter()
         self.households = 0
+        #: The rows of each state, by its code and the column of `STATE_ROWS`; code 0 holds rows without a known state.
+        self.by_state = np.zeros((1 + len(STATES), len(STATE_ROWS)), np.int64)
         #: For each rule, how many rows violate it, and the keys of up to `examples` of them, smallest first.
         self.violations: Counter[Rule] = Counter()
         self.keys: dict[Rule, Array] = {}
@@ -86,6 +91,7 @@ class Counted:
     def __iadd__(self, other: Counted) -> Counted:
         self.rows += other.rows
         self.households += other.households
+        self.by_state += other.by_state
         for rule, rows in other.violations.items():
             self.violations[rule] += rows
             if rule in other.keys:

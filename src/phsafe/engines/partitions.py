@@ -136,11 +136,15 @@ def bucket_of(keys: Array, buckets: int) -> Array:
 
 
 class BucketBlock(NamedTuple):
-    """Rows in a bucket file, sorted by bucket: their offset in the file, and where each bucket starts among them."""
+    """Rows in a bucket file, sorted by bucket: their offset in the file, and where each bucket starts among them.
+
+    `raw` and `wrong`, which few rows have, stay in memory.
+    """
 
     offset: int
     starts: Array
     raw: pa.StringArray | None
+    wrong: Array | None
 
 
 class Buckets:
@@ -159,7 +163,7 @@ class Buckets:
         starts = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=self._number))])
         try:
             with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-                self._blocks.append(BucketBlock(file.tell(), starts, rows.raw))
+                self._blocks.append(BucketBlock(file.tell(), starts, rows.raw, rows.wrong))
                 file.write(packed.tobytes())
         except OSError as error:
             folder, why = self._path.parent.parent, error.strerror
@@ -184,7 +188,9 @@ class Buckets:
                     if len(content) < (end - start) * size:
                         break
                     packed = np.frombuffer(content, self._row)
-                    yield Rows(packed["key"], packed["record"], block.raw and block.raw.slice(start, end - start))
+                    raw = None if block.raw is None else block.raw.slice(start, end - start)
+                    wrong = None if block.wrong is None else block.wrong[start:end]
+                    yield Rows(packed["key"], packed["record"], raw, wrong)
                 else:
                     return
         except OSError as error:

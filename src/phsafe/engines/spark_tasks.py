@@ -21,11 +21,11 @@ BUCKETS = 4096
 #: The bucket number of rows that carry the results of encoding.
 FOUND = -1
 #: The schema of shuffled rows: either a packed row of a table, or the results of encoding.
-SHUFFLED = "bucket INT, key INT, `table` TINYINT, record BIGINT, raw STRING, found BINARY"
+SHUFFLED = "bucket INT, key INT, `table` TINYINT, record BIGINT, raw STRING, wrong INT, found BINARY"
 SHUFFLED_ARROW = pa.schema(
     [
         ("bucket", pa.int32()), ("key", pa.int32()), ("table", pa.int8()), ("record", pa.int64()),
-        ("raw", pa.string()), ("found", pa.binary()),
+        ("raw", pa.string()), ("wrong", pa.int32()), ("found", pa.binary()),
     ]
 )  # fmt: skip
 #: The schema of results: the buckets that a partition held, and what it counted.
@@ -60,7 +60,9 @@ class EncodeTask:
     def _shuffled(self, bucket: Array, rows: Rows, found: bytes | None) -> pa.RecordBatch:
         columns = [
             bucket.astype(np.int32), rows.key, np.full(len(rows), self.number, np.int8), rows.record.astype(np.int64),
-            pa.nulls(len(rows), pa.string()) if rows.raw is None else rows.raw, [found] * len(rows),
+            pa.nulls(len(rows), pa.string()) if rows.raw is None else rows.raw,
+            pa.nulls(len(rows), pa.int32()) if rows.wrong is None else rows.wrong.view(np.int32),
+            [found] * len(rows),
         ]  # fmt: skip
         return pa.RecordBatch.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, SHUFFLED_ARROW, strict=True)],
@@ -83,17 +85,16 @@ class CountTask:
             for found in batch["found"].drop_null().to_pylist():
                 counted += pickle.loads(found)  # noqa: S301  (written by `EncodeTask`)
             bucket, key, table, record = (batch[name].to_numpy() for name in ("bucket", "key", "table", "record"))
-            rows, is_row = (
-                Rows(key, record, batch["raw"] if batch["raw"].null_count < len(batch) else None),
-                bucket != FOUND,
-            )
+            raw, wrong = (batch[n] if batch[n].null_count < len(batch) else None for n in ("raw", "wrong"))
+            marks = None if wrong is None else wrong.fill_null(0).to_numpy().view(np.uint32)
+            rows, is_row = Rows(key, record, raw, marks), bucket != FOUND
             if bool((bucket_of(key, BUCKETS) != bucket)[is_row].any()):
                 raise ValueError("a row is not in the bucket of its key")
             seen[bucket[is_row]] = True
             for number, name in enumerate(self.names):
                 chosen = rows.take(np.flatnonzero((table == number) & is_row))
                 narrow = chosen.record.astype(self.kernel.formats[name].dtype)
-                parts[name].append(Rows(chosen.key, narrow, chosen.raw))
+                parts[name].append(Rows(chosen.key, narrow, chosen.raw, chosen.wrong))
         self.kernel.count(
             {name: self.kernel.concat(name, part).in_key_order() for name, part in parts.items()}, counted
         )

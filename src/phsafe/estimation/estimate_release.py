@@ -56,7 +56,11 @@ def estimate(release: Release | str | Path, method: str = "joint", *, force: boo
         >>> import phsafe
         >>> with TemporaryDirectory() as home:
         ...     release = phsafe.release(
-        ...         "examples/acs-ri.json", "tests/data/small", f"{home}/release", ledger=f"{home}/small.ledger"
+        ...         "examples/acs-ri.json",
+        ...         "tests/data/small",
+        ...         f"{home}/release",
+        ...         ledger=f"{home}/small.ledger",
+        ...         new_ledger=True,
         ...     )
         ...     estimates = phsafe.estimate(release)
         >>> list(estimates.tables)

@@ -10,6 +10,7 @@ from phsafe.estimation.tables_workbook import write_workbook
 from phsafe.model import exact_numbers
 from phsafe.releases.file_layout import SEPARATOR
 from phsafe.system.atomic_writes import new_folder
+from phsafe.system.format_versions import ESTIMATES
 
 if TYPE_CHECKING:
     from phsafe.estimation.estimates import Estimates
@@ -33,6 +34,6 @@ def write(estimates: Estimates, out: Path, format: str) -> Path:
             else:
                 frame.write_parquet(folder / f"{name}.parquet")
         write_workbook(estimates, folder / "tables.xlsx")
-        text = exact_numbers.dumps(dict(estimates.diagnostics))
+        text = exact_numbers.dumps({"format": str(ESTIMATES), **estimates.diagnostics})
         (folder / "diagnostics.json").write_text(text + "\n", encoding="utf-8")
     return out

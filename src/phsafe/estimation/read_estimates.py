@@ -15,6 +15,7 @@ from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.estimation.estimates import COLUMNS, Estimates, Method
 from phsafe.model.spec import Table
 from phsafe.releases.file_layout import SEPARATOR
+from phsafe.system.format_versions import ESTIMATES
 
 DIAGNOSTICS = "diagnostics.json"
 #: The diagnostics of a release are much smaller, so a larger file must be something else.
@@ -51,17 +52,19 @@ def _diagnostics(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_DIAGNOSTICS_BYTES:
             raise OutputError(f"{path}: expected diagnostics, got a file of more than {MAX_DIAGNOSTICS_BYTES} bytes")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         raise OutputError(
             f"{path.parent}: expected a folder of finished tables with a readable {DIAGNOSTICS}, got none"
         ) from None
     except (ValueError, RecursionError):
         raise OutputError(f"{path}: expected JSON, but it can't be parsed") from None
+    diagnostics: dict[str, Any] = document if isinstance(document, dict) else {}
+    ESTIMATES.check(path, diagnostics.pop("format", None))
     methods = get_args(Method)
-    if not isinstance(document, dict) or document.get("method") not in methods:
+    if diagnostics.get("method") not in methods:
         raise OutputError(f"{path}: expected one of {', '.join(methods)} as the method, got another or none")
-    return document
+    return diagnostics
 
 
 def _table(folder: Path, config: Config, table: Table) -> pl.DataFrame:

@@ -19,7 +19,8 @@ from phsafe.estimation.fit import fit
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.explorer.page_requests import Key
 from phsafe.privacy.accountant import plan
-from phsafe.privacy.budgets import Budget, Comparison
+from phsafe.privacy.budgets import Budget
+from phsafe.privacy.mode_comparison import Comparison
 from phsafe.privacy_math.margins import gaussian_moe
 
 

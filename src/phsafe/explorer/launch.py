@@ -54,7 +54,7 @@ class Service:
         self.link = f"http://{shown}:{self.port}/#token={self.token}"
         catalog = CENSUS_2020 if config is None else config.catalog
         scenarios = [] if config is None else [Scenario.from_config(config, name or "Your config")]
-        scenarios += [scenario_2020()] if catalog is CENSUS_2020 else []
+        scenarios += [scenario_2020()] if catalog == CENSUS_2020 else []
         start = Start(catalog, tuple(scenarios), shares or truncation())
         settings = uvicorn.Config(
             application(start, self.token, tuple(names)),

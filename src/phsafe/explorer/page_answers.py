@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -10,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 from phsafe.configs.config import Config
-from phsafe.configs.config_rules import no_repeats
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer import plain_language, public_tables
@@ -19,9 +17,11 @@ from phsafe.explorer.page_requests import Key, Request
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
 from phsafe.explorer.solver import solve
+from phsafe.model.document_files import parse_json
 from phsafe.model.exact_numbers import dumps, text
 from phsafe.model.spec import Catalog, Table
 from phsafe.model.tables import CENSUS_2020
+from phsafe.system.format_versions import SCENARIOS
 from phsafe.system.optional_packages import require
 
 NAME_2020 = "2020 parameters"
@@ -36,7 +36,7 @@ def scenario_2020(puerto_rico: bool = False) -> Scenario:
 
 def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation) -> dict[str, Any]:
     """Return what the page loads first: names and titles from the catalog, initial scenarios, and public tables."""
-    standard = [scenario_2020(), scenario_2020(puerto_rico=True)] if catalog is CENSUS_2020 else []
+    standard = [scenario_2020(), scenario_2020(puerto_rico=True)] if catalog == CENSUS_2020 else []
     return {
         "tabulations": [
             {
@@ -174,12 +174,15 @@ def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         if name.lower().endswith(".toml"):
             document: Any = tomllib.loads(source, parse_float=Decimal)
         else:
-            document = json.loads(source, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=no_repeats)
+            document = parse_json(source)
     except (ValueError, ArithmeticError, RecursionError):
         raise ConfigError("expected a scenario file or a config, in JSON or TOML, got something else") from None
     if not isinstance(document, dict):
         raise ConfigError("expected a scenario file or a config, got something else")
     if "scenarios" in document:
+        if "format" in document or "version" in document:  # What the browser keeps for itself has neither.
+            stated = f"{document.get('format')}/{document.get('version')}"
+            SCENARIOS.check("the scenario file", stated)
         entries = document["scenarios"]
         if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_SCENARIOS:
             raise ConfigError(f"expected 1 to {MOST_SCENARIOS} scenarios in the file")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,6 +12,7 @@ from phsafe.configs import config_rules as rules
 from phsafe.configs.config import MAX_BYTES, Config
 from phsafe.errors import ConfigError
 from phsafe.explorer.solve_targets import MAX_TARGET, MIN_TARGET
+from phsafe.model.document_files import read_document
 from phsafe.privacy_math.sensitivity import MODES
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Request:
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any], config: Config) -> Request:
         """Read a request from a TOML or JSON file, or from a mapping of the same form."""
-        document = source if isinstance(source, Mapping) else _parse(Path(source))
+        document = source if isinstance(source, Mapping) else read_document(Path(source), "targets file", MAX_BYTES)
         return _check(document, config)
 
 
@@ -175,21 +174,3 @@ def _unknown(name: str, value: object, config: Config, problems: list[str]) -> N
         names = [t.name for t in config.catalog.tabulations]
         unknown = [k for k in value if k not in names]
         problems += [f"{name}: expected one of {', '.join(names)}, got {str(k)[:40]!r}" for k in unknown]
-
-
-def _parse(path: Path) -> Mapping[str, Any]:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ConfigError(f"{path}: expected targets of at most {MAX_BYTES} bytes, got a larger file")
-        text = path.read_text(encoding="utf-8")
-        if path.suffix.lower() == ".toml":
-            return tomllib.loads(text, parse_float=Decimal)
-        document = json.loads(text, parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=rules.no_repeats)
-    except OSError as error:
-        raise ConfigError(f"{path}: can't read the targets: {error.strerror}") from None
-    except (ValueError, ArithmeticError, RecursionError) as error:
-        why = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
-        raise ConfigError(f"{path}: expected TOML or JSON, got text that can't be parsed: {why}") from None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path}: expected a table with {', '.join(FIELDS)}, got {str(document)[:40]!r}")
-    return document

@@ -19,6 +19,7 @@ from typing import Any
 
 from phsafe.configs.config import MAX_BYTES
 from phsafe.errors import ConfigError
+from phsafe.system.format_versions import SHARES
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def truncation(path: Path | None = None) -> Truncation:
         else:
             text = path.read_text(encoding="utf-8")
         document = json.loads(text)
+        if "format" in document:  # A file written by hand may have none.
+            SHARES.check(path, document["format"])
         shares = {
             str(name): {int(tau): float(share) for tau, share in of.items()} for name, of in document["shares"].items()
         }

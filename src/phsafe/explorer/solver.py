@@ -23,6 +23,7 @@ from phsafe.errors import PHSafeError
 from phsafe.explorer import solve_targets
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.model.exact_numbers import text
+from phsafe.model.spec import CatalogSource
 from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.margins import Z
 
@@ -68,6 +69,7 @@ class Item:
 def solve(
     config: str | Path | Mapping[str, Any] | Config,
     targets: str | Path | Mapping[str, Any] | Request,
+    catalog: CatalogSource | None = None,
     *,
     aim: Aim = "measured",
 ) -> Solution:
@@ -81,6 +83,7 @@ def solve(
         config: A config file (JSON or TOML), a mapping of the same form, or a loaded config.
         targets: What to solve for: a TOML or JSON file or a mapping with any of `total`, `neighbours`, `sensitivity`,
             `privacy`, `weights`, `moe`, `floors` and `locks`, as for `phsafe solve`; or a checked `Request`.
+        catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
         aim: Whether MOE targets are about the noisy counts ("measured") or about finished tables, after joint
             estimation ("finished"). The latter needs smaller budgets, and no total.
 
@@ -101,7 +104,7 @@ def solve(
         >>> solution.config.total == 1
         True
     """
-    loaded = Config.load(config)
+    loaded = Config.load(config, catalog)
     request = targets if isinstance(targets, Request) else Request.load(targets, loaded)
     before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}

@@ -57,7 +57,9 @@ class Where:
 
     def overlaps(self, other: Where) -> bool:
         """Whether a row could satisfy both conditions, that is, no column has disjoint codes in the two."""
-        return all(codes for _, codes in (self & other).terms)
+        mine = dict(self.terms)
+        possible = all(codes for _, codes in (*self.terms, *other.terms))
+        return possible and not any(name in mine and mine[name].isdisjoint(codes) for name, codes in other.terms)
 
     def __and__(self, other: Where) -> Where:
         merged = dict(self.terms)

@@ -7,15 +7,23 @@ the data.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
+from phsafe.model import table_checks as checks
 from phsafe.model.conditions import Where, where
 from phsafe.model.schema import GEO, MAJOR_RACES, PUERTO_RICO, RACES, STATES, Digits
 
 #: Whose race and ethnicity an iteration refers to → the columns that hold them.
 RACE_COLUMNS = {"person": ("CENRACE", "CENHISP"), "householder": ("HHRACE", "HHSPAN")}
+ETHNICITIES = (1, 2)
+#: Keys of geographies and region types; keys of iteration levels and codes of iterations, such as ``*`` and ``H,I``.
+WORD = re.compile("[A-Za-z][A-Za-z0-9_-]{0,39}")
+SYMBOLS = re.compile("[!#-{}~]{1,40}")
+#: There can't be more disjoint iterations than combinations of race and ethnicity.
+MAX_ITERATIONS = len(RACES) * len(ETHNICITIES)
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,9 @@ class Iteration:
     label: str
     races: frozenset[str] | None = None
     ethnicities: frozenset[int] | None = None
+
+    def __post_init__(self) -> None:
+        checks.refuse(_iteration_problems(self))
 
     def condition(self, by: str) -> Where:
         """The condition that defines the iteration, on the columns of `by` ("person" or "householder")."""
@@ -44,11 +55,7 @@ class IterationLevel:
     covers: bool
 
     def __post_init__(self) -> None:
-        for one, other in combinations(self.iterations, 2):
-            if one.code == other.code:
-                raise ValueError(f"{self.key}: expected distinct iterations, got {one.code} more than once")
-            if one.condition("person").overlaps(other.condition("person")):
-                raise ValueError(f"{self.key}: iterations {one.code} and {other.code} overlap")
+        checks.refuse(_iteration_level_problems(self))
 
     @property
     def is_total(self) -> bool:
@@ -73,18 +80,10 @@ class Geography:
     puerto_rico: bool = True
 
     def __post_init__(self) -> None:
-        if self.columns and self.columns[0] != "TABBLKST":
-            raise ValueError(f"{self.key}: expected TABBLKST as the first column, got {self.columns[0]}")
-        if len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"{self.key}: expected distinct columns, got {', '.join(self.columns)}")
-        if len({code for code, _ in self.regions}) != len(self.regions):
-            raise ValueError(f"{self.key}: expected distinct region codes, got repeated ones")
-        if not self.columns and len(self.regions) != 1:
-            raise ValueError(f"{self.key}: expected exactly one region without columns, got {len(self.regions)}")
-        width = self.width
-        wrong = [code for code, _ in self.regions if self.columns and len(code) != width]
-        if wrong:
-            raise ValueError(f"{self.key}: expected region codes of {width} digits, got {wrong[0]!r}")
+        checks.refuse(_geography_problems(self))
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.region_type, len(self.regions)))
 
     @property
     def width(self) -> int:
@@ -95,6 +94,72 @@ class Geography:
         """The regions in the given states, as (code, name)."""
         chosen = set(states)
         return tuple(region for region in self.regions if not self.columns or region[0][:2] in chosen)
+
+
+def _iteration_problems(iteration: Iteration) -> Iterator[str]:
+    code = iteration.code
+    if not isinstance(code, str) or not SYMBOLS.fullmatch(code):
+        yield f"expected an iteration code of at most 40 letters, digits and signs, got {str(code)[:60]!r}"
+    yield from checks.text_problems(f"iteration {str(code)[:40]}", label=iteration.label)
+    for what, codes, known in (
+        ("races", iteration.races, RACES),
+        ("ethnicities", iteration.ethnicities, ETHNICITIES),
+    ):
+        wrong = sorted(map(str, set(codes) - set(known))) if codes is not None else []
+        if wrong or (codes is not None and not codes):
+            yield f"iteration {str(code)[:40]}: expected {what} of the code list, got {checks.listed(wrong) or 'none'}"
+
+
+def _iteration_level_problems(level: IterationLevel) -> Iterator[str]:
+    """Check that iterations are distinct and disjoint, and that they cover everyone if they are said to."""
+    if not isinstance(level.key, str) or not SYMBOLS.fullmatch(level.key):
+        yield f"expected an iteration level key of at most 40 letters, digits and signs, got {str(level.key)[:60]!r}"
+    yield from checks.text_problems(f"{str(level.key)[:40]}", label=level.label)
+    if not 1 <= len(level.iterations) <= MAX_ITERATIONS:
+        yield f"{level.key}: expected 1 to {MAX_ITERATIONS} iterations, got {len(level.iterations)}"
+        return
+    conditions = [i.condition("person") for i in level.iterations]
+    for (one, condition), (other, other_condition) in combinations(zip(level.iterations, conditions, strict=True), 2):
+        if one.code == other.code:
+            yield f"{level.key}: expected distinct iterations, got {one.code} more than once"
+        elif condition.overlaps(other_condition):
+            yield f"{level.key}: iterations {one.code} and {other.code} overlap"
+    if level.covers:
+        rows = ({"CENRACE": race, "CENHISP": ethnicity} for race, ethnicity in product(RACES, ETHNICITIES))
+        if not all(any(condition.allows(row) for condition in conditions) for row in rows):
+            yield f"{level.key}: expected iterations that cover everyone, got some that don't; set covers to false"
+
+
+def _geography_problems(geography: Geography) -> Iterator[str]:
+    for what, word in (("geography key", geography.key), ("region type", geography.region_type)):
+        if not isinstance(word, str) or not WORD.fullmatch(word):
+            yield f"expected a {what} of at most 40 letters, digits, _ and -, got {str(word)[:60]!r}"
+    key, columns, regions = str(geography.key)[:40], geography.columns, geography.regions
+    yield from checks.text_problems(key, label=geography.label)
+    if columns and columns[0] != "TABBLKST":
+        yield f"{key}: expected TABBLKST as the first column, got {columns[0]}"
+    if len(set(columns)) != len(columns):
+        yield f"{key}: expected distinct columns, got {checks.listed(columns)}"
+    unknown = [column for column in columns if column not in GEO or GEO[column].is_integer]
+    if unknown:
+        yield f"{key}: expected geo columns with codes made of digits, got {checks.listed(unknown)}"
+        return
+    if len({code for code, _ in regions}) != len(regions):
+        yield f"{key}: expected distinct region codes, got repeated ones"
+    if not columns and len(regions) != 1:
+        yield f"{key}: expected exactly one region without columns, got {len(regions)}"
+    width = geography.width if columns else 1
+    wrong = [code for code, _ in regions if not (code.isascii() and code.isdigit() and len(code) == width)]
+    if wrong:
+        yield f"{key}: expected region codes of {width} digits, got {checks.listed(map(repr, wrong))}"
+    foreign = sorted({code[:2] for code, _ in regions if columns} - set(STATES))
+    if foreign and not wrong:
+        yield f"{key}: expected regions of states, got the state codes {checks.listed(foreign)}"
+    long = [code for code, name in regions if not checks.is_text(name)]
+    if long:
+        yield f"{key}: expected names of at most {checks.MAX_TEXT} characters, got others in {checks.listed(long)}"
+    if geography.covers and columns == ("TABBLKST",) and len(regions) != len(STATES):
+        yield f"{key}: expected every state in regions that cover the country, got {len(regions)}; set covers to false"
 
 
 def digits(column: str) -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from phsafe.model import table_checks as checks
 from phsafe.model.conditions import Where
-from phsafe.model.levels import RACE_COLUMNS, Level
-from phsafe.model.spec_checks import refuse_foreign_columns, refuse_other_universe, refuse_overlapping_cells
+from phsafe.model.levels import Level
+from phsafe.model.tabulation_checks import column_problems, iteration_problems, overlapping_cells, universe_problems
 
 IterateBy = Literal["person", "householder"]
 Kind = Literal["persons", "units", "dropped", "oversized"]
@@ -38,17 +39,15 @@ class Tabulation:
     beyond: Tabulation | None = None
 
     def __post_init__(self) -> None:
-        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", self.name):
-            raise ValueError(f"expected a tabulation name of letters, digits and _, got {self.name!r}")
-        if not self.cells:
-            raise ValueError(f"{self.name}: expected at least one cell, got none")
-        if self.iterate_by not in (None, *RACE_COLUMNS):
-            raise ValueError(
-                f"{self.name}: expected iterate_by to be {', '.join(RACE_COLUMNS)} or None, got {self.iterate_by!r}"
-            )
-        refuse_other_universe(self)
-        refuse_foreign_columns(self)
-        refuse_overlapping_cells(self)
+        checks.refuse([*checks.name_problems("tabulation", self.name), *checks.cell_problems(self.name, self.cells)])
+        checks.refuse(
+            [
+                *universe_problems(self),
+                *column_problems(self),
+                *iteration_problems(self),
+                *overlapping_cells(self),
+            ]
+        )
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -93,18 +92,27 @@ class Derived:
     source: str
     cells: Mapping[int, tuple[int, ...]]
 
+    def __post_init__(self) -> None:
+        checks.refuse(checks.derived_problems(self))
+
     def __hash__(self) -> int:
         return hash(self.name)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table shell. `of` lists the lines it adds up; it is empty for a basis cell."""
+    """A line of a table shell. `of` lists the lines it adds up; it is empty for a basis cell.
+
+    A total adds up lines that are indented below it, and all basis cells there, each once.
+    """
 
     number: int
     label: str
     indent: int = 0
     of: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.refuse(checks.line_problems(self))
 
 
 @dataclass(frozen=True)
@@ -120,13 +128,17 @@ class Average:
     per: Mapping[int, int]
     at_least: int
 
+    def __post_init__(self) -> None:
+        checks.refuse(checks.average_problems(self))
+
 
 @dataclass(frozen=True)
 class Table:
     """A published table: title, universe, shell, and the tabulations behind it.
 
-    `truncation` lists the tabulations that measure what the thresholds of the table drop. Their budgets are optional,
-    and the shell doesn't depend on them.
+    A table of counts shows one tabulation. A table of averages has two: the numerator and the denominator of
+    `average`, either of which may be derived. `truncation` lists the tabulations that measure what the thresholds of
+    the table drop. Their budgets are optional, and the shell doesn't depend on them.
     """
 
     name: str
@@ -137,6 +149,9 @@ class Table:
     derived: tuple[Derived, ...] = ()
     average: Average | None = None
     truncation: tuple[Tabulation, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.refuse(checks.table_problems(self))
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -155,8 +170,8 @@ class Catalog:
         levels: The population group levels at which they can be published.
 
     Raises:
-        ValueError: Two tabulations or levels have the same name, two geographies the same region type, or a derived
-            tabulation or one of what truncation drops has an unknown source.
+        PHSafeError: Names clash, a derived tabulation or an average refers to something that doesn't exist, or the
+            catalog is too large; lists every problem.
 
     Example:
         >>> from phsafe import CENSUS_2020
@@ -173,26 +188,51 @@ class Catalog:
     def __init__(self, tables: tuple[Table, ...], levels: tuple[Level, ...]) -> None:
         self.tables = tables
         self.levels = levels
-        names = [output.name for output in self.outputs]
-        keys = [level.key for level in levels]
-        for item, listed in (("tabulation", names), ("level", keys)):
-            if len(set(listed)) != len(listed):
-                raise ValueError(f"expected every {item} once, got {', '.join(listed)}")
-        geographies = {level.geography.region_type: level.geography for level in levels}
-        for level in levels:
-            if geographies[level.geography.region_type] != level.geography:
-                raise ValueError(f"expected one geography of region type {level.geography.region_type}, got several")
-        for derived in self.derived:
-            if derived.source not in names:
-                raise ValueError(f"{derived.name}: expected a tabulation as source, got {derived.source!r}")
-        for table in tables:
-            wrong = [t.name for t in table.tabulations if t.beyond is not None]
-            wrong += [t.name for t in table.truncation if t.beyond not in self.tabulations]
-            if wrong:
-                raise ValueError(
-                    f"{table.name}: expected tabulations beyond a threshold of this catalog in truncation and no "
-                    f"others there, got {', '.join(wrong)}"
-                )
+        checks.refuse(checks.catalog_problems(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Catalog) and (self.tables, self.levels) == (other.tables, other.levels)
+
+    def __hash__(self) -> int:
+        return hash((self.tables, tuple(level.key for level in self.levels)))
+
+    @classmethod
+    def load(cls, source: CatalogSource) -> Catalog:
+        """Read and check a catalog.
+
+        Args:
+            source: A JSON or TOML file in the form that a release's manifest has, a mapping of the same structure, or
+                a `Catalog`, which is returned unchanged.
+
+        Returns:
+            The catalog.
+
+        Raises:
+            PHSafeError: The file can't be read or the catalog is inconsistent; lists every problem.
+
+        Example:
+            >>> from phsafe import CENSUS_2020, Catalog
+            >>> Catalog.load(CENSUS_2020.to_document()) == CENSUS_2020
+            True
+        """
+        from phsafe.model.catalog_reader import load_catalog  # noqa: PLC0415  (imports this module)
+
+        return source if isinstance(source, Catalog) else load_catalog(source)
+
+    def to_document(self) -> dict[str, Any]:
+        """The whole catalog as a JSON document: tables, levels, and the columns and codes that they use.
+
+        Returns:
+            A new document; `Catalog.load` reads it, also from a file.
+
+        Example:
+            >>> from phsafe import CENSUS_2020
+            >>> CENSUS_2020.to_document()["tables"][0]["tabulations"][0]["cells"]
+            {'2': {'QAGE': '0-17'}, '3': {'QAGE': '18-115'}}
+        """
+        from phsafe.model.catalog_writer import catalog_document  # noqa: PLC0415  (imports this module)
+
+        return catalog_document(self)
 
     @cached_property
     def tabulations(self) -> tuple[Tabulation, ...]:
@@ -247,6 +287,10 @@ class Catalog:
         """A new catalog with additional tables or levels.
 
         Raises:
-            ValueError: An added table or level conflicts with one that exists.
+            PHSafeError: An added table or level conflicts with one that exists.
         """
         return Catalog((*self.tables, *tables), (*self.levels, *levels))
+
+
+#: What calls accept as a catalog: a file, a document or a `Catalog`.
+CatalogSource = str | Path | Mapping[str, Any] | Catalog

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,11 @@ import polars as pl
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation import Estimates, estimate
-from phsafe.estimation.table_lines import basis, output
 from phsafe.model import exact_numbers
-from phsafe.model.spec import Catalog, Table
-from phsafe.pipeline.exact_counts import tidy
+from phsafe.model.spec import Table
+from phsafe.pipeline.exact_tables import finished_tables
 from phsafe.pipeline.publish import publish
+from phsafe.pipeline.release_ledger import LedgerChoice
 from phsafe.pipeline.scan import Settings, count
 from phsafe.releases.release_folder import Release
 from phsafe.reports import report
@@ -40,14 +40,15 @@ class Demo:
     config: Config
     release: Release
     estimates: Estimates
-    truth: pl.DataFrame
+    truth: Mapping[str, pl.DataFrame]
 
     def against_truth(self, table: Table, region: str) -> Iterator[tuple[str, float, float, float, float]]:
         """Yield the lines of a table for everyone in a region: label, truth, estimate, lower and upper bound."""
-        frame = self.estimates.tables[table.name].filter(REGION_ID=region, ITERATION_CODE="*")
-        counts = self.truth.filter(REGION_ID=region, ITERATION_CODE="*")
-        for line, row in zip(table.shell, frame.iter_rows(named=True), strict=True):
-            true = true_value(self.config.catalog, table, line.number, counts)
+        frame, exact = (
+            tables[table.name].filter(REGION_ID=region, ITERATION_CODE="*")
+            for tables in (self.estimates.tables, self.truth)
+        )
+        for line, row, true in zip(table.shell, frame.iter_rows(named=True), exact["ESTIMATE"], strict=True):
             label = f"{'  ' * line.indent}{line.label}"
             yield label, true, row["ESTIMATE"], row["LOWER_90"], row["UPPER_90"]
 
@@ -85,7 +86,7 @@ def _run(out: Path, progress: Progress) -> Demo:
         config,
         data,
         out / "release",
-        out / "population.ledger",
+        LedgerChoice(out / "population.ledger", is_new=True, population="Two made-up states"),
         Settings(),
         progress=part(progress, 0.3, 0.7),
     )
@@ -94,21 +95,6 @@ def _run(out: Path, progress: Progress) -> Demo:
     estimates.write(out / "estimates")
     report(release, out / "report.html", estimates=estimates, title="Two made-up states")
     # Only made-up data may be shown beside its release.
-    truth = tidy(config, count(config, data, Settings(truncate=False, skip_validation=True)))
+    truth = finished_tables(config, count(config, data, Settings(truncate=False, skip_validation=True)))
     progress("done", 1.0)
     return Demo(out, config, release, estimates, truth)
-
-
-def true_value(catalog: Catalog, table: Table, line: int, counts: pl.DataFrame) -> float:
-    """Return the exact value of a line, a count or an average, for one population group."""
-
-    def total(name: str, number: int) -> int:
-        made = output(catalog, name)
-        cells = basis(catalog, table, made, number)
-        rows = counts.filter(pl.col("TABULATION") == catalog.measured(made).name, pl.col("DATA_CELL").is_in(cells))
-        return int(rows["COUNT"].sum())
-
-    if table.average is None:
-        return total(table.tabulations[0].name, line)
-    units = total(table.average.denominator, table.average.per[line])
-    return total(table.average.numerator, line) / units if units else float("nan")

@@ -10,10 +10,9 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +22,34 @@ import polars as pl
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.engines import EngineOptions, started
-from phsafe.errors import ChargedError, OutputError, PHSafeError, Reasons
-from phsafe.model.exact_numbers import text
+from phsafe.errors import ChargedError, FinishedError, OutputError, PHSafeError, Reasons
+from phsafe.model.exact_numbers import dumps, text
 from phsafe.pipeline.fingerprint import fingerprint_chunks
+from phsafe.pipeline.release_ledger import LedgerChoice, open_ledger, population_of
 from phsafe.pipeline.scan import Settings, Source, count_source, open_source
 from phsafe.privacy.accountant import Account, account_of, noise_by_level, plan
 from phsafe.privacy.ledger import Ledger
 from phsafe.privacy.mechanism import Session, open_session
 from phsafe.readers import DataSource
 from phsafe.releases.file_layout import write_table
-from phsafe.releases.manifest import hash_file, manifest_of, write_manifest
+from phsafe.releases.manifest import MANIFEST, check_readable, hash_file, manifest_of, write_manifest
+from phsafe.releases.provenance import made_with
 from phsafe.releases.release_folder import Release
 from phsafe.releases.verify import problems
 from phsafe.system.atomic_writes import check_new_folder, draft
-from phsafe.system.interrupts import FinishedInterrupt, uninterrupted
+from phsafe.system.interrupts import FinishedInterrupt, keep_ignored, uninterrupted
 from phsafe.system.progress import Progress, part, silent
 
 #: Twice the most bytes that a row of a release takes; and room for the manifest and partly filled disk blocks.
 ROW_BYTES = 200
 OTHER_BYTES = 100_000
-#: Packages whose versions the manifest records.
-PACKAGES = ("phsafe", "opendp")
 
 
 def publish(
     config: Config,
     data: DataSource,
     out: Path,
-    ledger_path: Path,
+    ledger_choice: LedgerChoice,
     settings: Settings,
     options: EngineOptions | None = None,
     progress: Progress = silent,
@@ -61,7 +60,7 @@ def publish(
         config: The parameters.
         data: The confidential data.
         out: The release folder to write; it must not exist yet.
-        ledger_path: The population's ledger, which is created if it doesn't exist.
+        ledger_choice: The population's ledger.
         settings: How to count.
         options: Which engine counts, and its settings.
         progress: Called with the current stage and the share of the work done.
@@ -75,7 +74,7 @@ def publish(
     """
     with ExitStack() as stack:
         with started(options) as running, ExitStack() as reading:
-            account, ledger, source = _prepare(config, data, out, ledger_path, running, reading)
+            account, ledger, source = _prepare(config, data, out, ledger_choice, running, reading)
             stack.enter_context(explained_interrupt(out))
             # Reserve the name and the disk space before anything is charged.
             folder = stack.enter_context(draft(out, private=False))
@@ -87,37 +86,32 @@ def publish(
             session = open_session(config, counts)
         release_id = str(uuid.uuid4())
         fingerprint = None if chunks is None else ledger.fingerprint(chunks)
+        made = made_with(running.engine)
         details = {"config": _plain(config.to_production()), "settings": asdict(settings)}
         with ExitStack() as section:
             # An interrupt stops a release that waits for the ledger; once charged, a release is finished.
             locked = partial(section.enter_context, uninterrupted())
-            ledger.charge(account.total, release_id, details, fingerprint, locked)
-            with _charged(account):
-                progress("adding noise", 0.9)
+            ledger.charge(
+                account.total, release_id, details, fingerprint, locked,
+                population=population_of(config), max_rho=ledger_choice.max_rho,
+            )  # fmt: skip
+            with _charged(account, folder.path, out):
+                tell = _undisturbed(progress)
+                tell("adding noise", 0.9)
                 noisy = {key: np.array(values, dtype=np.int64) for key, values in _measure(session, config)}
-                progress("writing and checking", 0.95)
+                tell("writing and checking", 0.95)
                 reserve.unlink()
-                write_release(config, account_of(config, session.completed), noisy, release_id, folder.path)
+                taken = account_of(config, session.completed)
+                files = write_release(config, taken, noisy, release_id, folder.path, made)
                 folder.finish()
-                progress("released", 1.0)
-                return Release.read(out, config.catalog)
-
-
-def default_ledger(data: DataSource) -> Path:
-    """The default ledger of a data folder: beside it, with its name and the suffix ``.ledger``.
-
-    Links are resolved, so that a folder has one ledger however it is reached.
-    """
-    if isinstance(data, Mapping):
-        raise PHSafeError("frames in memory have no default ledger; name one with ledger=")
-    if "://" in str(data):
-        raise PHSafeError(f"{data}: a remote address has no default ledger; name a local file with --ledger")
-    folder = Path(data).resolve()
-    return folder.parent / f"{folder.name}.ledger"
+                with complete(out, "the hashes of its files could not be added to the ledger"):
+                    ledger.finish(release_id, files)
+                tell("released", 1.0)
+                return Release.read(out)
 
 
 def _prepare(
-    config: Config, data: DataSource, out: Path, ledger_path: Path, options: EngineOptions, reading: ExitStack
+    config: Config, data: DataSource, out: Path, choice: LedgerChoice, options: EngineOptions, reading: ExitStack
 ) -> tuple[Account, Ledger, Source]:
     """Check all that can be checked before counting, and raise every problem together.
 
@@ -132,15 +126,14 @@ def _prepare(
     reasons.settle()
     assert account is not None
     assert source is not None
-    ledger, _ = Ledger.open_or_create(ledger_path, account.total.unbounded, config.privacy)
-    ledger.check(account.total)
-    return account, ledger, source
+    check_readable(config, account)
+    return account, open_ledger(choice, config, account.total), source
 
 
 def _reserve(config: Config, out: Path, folder: Path) -> Path:
     """Write a file as large as the release can become, so that a full disk is found before the charge."""
-    rows = sum(len(grid.level_rows(config, output, level)) for output, levels in config.outputs() for level in levels)
-    size = rows * ROW_BYTES + OTHER_BYTES
+    rows = sum(grid.size(config, output) for output, _ in config.outputs())
+    size = rows * ROW_BYTES + OTHER_BYTES + len(dumps(config.catalog.to_document()).encode())
     reserve = folder / "reserve"
     try:
         with reserve.open("wb") as stream:
@@ -161,8 +154,13 @@ def _measure(session: Session, config: Config) -> Iterator[tuple[tuple[str, str]
         yield (m.tabulation.name, m.level.key), session.measure(m)
 
 
-def write_release(config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path) -> None:
-    """Write all files of a release, and verify them as `phsafe check` does."""
+def write_release(
+    config: Config, account: Account, noisy: grid.Counts, release_id: str, folder: Path, made: Mapping[str, Any]
+) -> dict[str, str]:
+    """Write all files of a release, verify them as `phsafe check` does, and return the SHA-256 of each.
+
+    `made` is what made it (`made_with`).
+    """
     noise = noise_by_level(account)
     files = {}
     for output, _ in config.outputs():
@@ -170,12 +168,12 @@ def write_release(config: Config, account: Account, noisy: grid.Counts, release_
         frame = frame.with_columns(VARIANCE=pl.Series([*map(repr, frame["VARIANCE"])]))
         path = write_table(folder, config.catalog, output, frame)
         files[str(path)] = hash_file(folder / path)
-    versions = {package: version(package) for package in PACKAGES}
-    write_manifest(folder, manifest_of(config, account, release_id, files, versions))
-    found = problems(Release.read(folder, config.catalog))
+    write_manifest(folder, manifest_of(config, account, release_id, files, made))
+    found = problems(Release.read(folder))
     if found:
         raise OutputError([f"the release failed its own verification: {problem}" for problem in found])
     _date(folder)
+    return {**files, MANIFEST: hash_file(folder / MANIFEST)}
 
 
 def _date(folder: Path) -> None:
@@ -186,16 +184,42 @@ def _date(folder: Path) -> None:
 
 
 @contextmanager
-def _charged(account: Account) -> Iterator[None]:
-    """Add to every error after the charge that the loss stays charged."""
+def _charged(account: Account, draft_folder: Path, out: Path) -> Iterator[None]:
+    """Add to every error after the charge that the loss stays charged, and whether the release is complete."""
     stays = f"the loss of {text(account.total.unbounded)} was charged before noise was drawn and stays charged"
     try:
         yield
-    except PHSafeError as error:
-        raise ChargedError([*error.reasons, stays]) from None
-    except Exception as error:
+    except FinishedError:
+        raise
+    except BaseException as error:  # A panic in Rust is not an `Exception`.
+        if not os.path.lexists(draft_folder):  # It has its final name.
+            with complete(out, "a step after it failed"):
+                raise
+        if isinstance(error, PHSafeError):
+            raise ChargedError([*error.reasons, stays]) from None
         # The message of another library might contain a count.
         raise ChargedError([f"internal error ({type(error).__name__}); please report it", stays]) from None
+
+
+@contextmanager
+def complete(out: Path, failure: str) -> Iterator[None]:
+    """Report every failure after a release as such, so that nothing repeats a release that is charged and complete."""
+    try:
+        yield
+    except BaseException as error:
+        raise FinishedError(
+            f"{out} is charged and complete, but {failure} ({type(error).__name__}); do not repeat the release"
+        ) from None
+
+
+def _undisturbed(progress: Progress) -> Progress:
+    """A progress callback whose failure, such as a closed pipe, doesn't cost a release that is charged."""
+
+    def tell(stage: str, done: float) -> None:
+        with suppress(Exception):
+            progress(stage, done)
+
+    return tell
 
 
 @contextmanager
@@ -204,6 +228,7 @@ def explained_interrupt(out: Path) -> Iterator[None]:
 
     The folder appears under its final name only after the charge, so its name shows whether it was.
     """
+    keep_ignored()
     existed = os.path.lexists(out)
     try:
         yield

@@ -19,18 +19,20 @@ from phsafe.system.progress import Progress, silent
 
 @dataclass(frozen=True)
 class Settings:
-    """How to count. A release records these in the ledger only, because the last two reveal something about the data.
+    """How to count. A release records these in the ledger only, because most of them reveal something about the data.
 
     Attributes:
         truncate: Leave out the persons beyond the truncation thresholds.
         allow_unclassified: Accept records that fit no cell of a universe.
         skip_validation: Ignore what validation finds.
+        allow_empty_states: Accept states of the filter without housing units, and empty tables.
 
     """
 
     truncate: bool = True
     allow_unclassified: bool = False
     skip_validation: bool = False
+    allow_empty_states: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,10 @@ def count_source(config: Config, source: Source, settings: Settings, progress: P
     tables = source.tables()
     tabulated = scan_tables(tables, config, source.engine, progress=progress)
     if not settings.skip_validation:
-        found = report(tabulated, tables.extra, allow_unclassified=settings.allow_unclassified)
+        found = report(
+            tabulated, tables.extra, allow_unclassified=settings.allow_unclassified,
+            allow_empty_states=settings.allow_empty_states,
+        )  # fmt: skip
         if not found.ok:
             raise DataError("the input failed validation; run phsafe validate to see which rules are violated")
     return tabulated.counts(truncate=settings.truncate)
@@ -118,10 +123,11 @@ def validate_source(
     source: Source,
     *,
     allow_unclassified: bool = False,
+    allow_empty_states: bool = False,
     examples: int = 0,
     progress: Progress = silent,
 ) -> ValidationReport:
     """Check an open source against every rule."""
     tables = source.tables()
     tabulated = scan_tables(tables, config, source.engine, examples=examples, progress=progress)
-    return report(tabulated, tables.extra, allow_unclassified=allow_unclassified)
+    return report(tabulated, tables.extra, allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states)

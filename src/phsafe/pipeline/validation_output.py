@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from phsafe.counting.tallies import Rule
+from phsafe.counting.tallies import STATE_ROWS, Rule
 from phsafe.errors import OutputError
-from phsafe.pipeline.validation import ValidationReport
+from phsafe.model.schema import STATES
+from phsafe.pipeline.validation import CONTROL, ValidationReport
 
 STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -33,6 +34,21 @@ def as_table(report: ValidationReport) -> Table:
             finding.severity, finding.rule, finding.table, finding.column, f"{finding.rows:,}{share}",
             style=STYLES[finding.severity],
         )  # fmt: skip
+    return table
+
+
+def states_table(report: ValidationReport) -> Table:
+    """Return a table with the rows of each state; those without housing units or with other totals stand out."""
+    table = Table(title="Rows by state (NOT PRIVATE)", title_justify="left", expand=False)
+    table.add_column("State")
+    columns = [*dict.fromkeys(name for rows in report.states.values() for name in rows)]
+    for name in columns:
+        table.add_column(name.replace("_", " ").capitalize(), justify="right")
+    for state, rows in report.states.items():
+        differs = any(rows[name] != rows.get(name + CONTROL, rows[name]) for name in STATE_ROWS)
+        numbers = [f"{rows[name]:,}" if name in rows else "" for name in columns]
+        style = STYLES["error"] if differs or not rows["housing_units"] else None
+        table.add_row(f"{state} {STATES[state]}", *numbers, style=style)
     return table
 
 

@@ -41,6 +41,16 @@ class Loss:
             raise ValueError(f"expected losses of one privacy definition, got {self.definition} and {other.definition}")
         return Loss(self.definition, self.unbounded + other.unbounded, self.bounded + other.bounded)
 
+    def as_zcdp(self) -> Loss:
+        """The zCDP loss that this loss implies: under pure DP ε²/2 for each kind of neighbours (claim C13).
+
+        >>> Loss("puredp", Fraction(1), Fraction(2)).as_zcdp()
+        Loss(definition='zcdp', unbounded=Fraction(1, 2), bounded=Fraction(2, 1))
+        """
+        if self.definition == "zcdp":
+            return self
+        return Loss("zcdp", self.unbounded**2 / 2, self.bounded**2 / 2)
+
     def epsilon(self, delta: Decimal = DEFAULT_DELTA) -> float:
         """The ε of (ε, δ)-DP for unbounded neighbours; under pure DP the loss itself."""
         return epsilon(self.unbounded, delta) if self.definition == "zcdp" else float_above(self.unbounded)

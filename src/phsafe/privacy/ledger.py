@@ -1,46 +1,43 @@
 """The privacy ledger of a population: the losses of all its releases, which never exceed the cap (claim C12).
 
 A ledger belongs to a population, not to a file: corrected or copied input gets no new budget. It is append-only, and
-nothing is refunded. Entry 0 records the cap and the privacy definition. Each entry contains a SHA-256 hash of itself
-and its predecessor, and a keyed head records the number of entries, so a changed, missing, moved or cut-off entry is
-detected. Restoring an older copy of the whole ledger is detected only by comparison with a head noted elsewhere.
+nothing is refunded. Entry 0 records the cap, the population and the public key. Every entry is signed together with
+the hash of its predecessor, and so is a head that records the number of entries: without the private key, no entry can
+be changed, removed, moved, added or cut off unnoticed. The holder of the key, and anyone who restores an older copy of
+the whole ledger, is detected only by comparison with a head noted elsewhere.
 
-A release is charged its unbounded loss (ρ for zCDP, ε for pure DP). Charges add up across releases and sensitivity
-modes, because each is an upper bound for the same neighbours. The bounded loss is recorded too, but needs no cap of
-its own: it is at most four times (zCDP) or twice (pure DP) the unbounded loss. Amounts are stored as exact decimals
-or fractions.
+A release is charged its unbounded loss. Charges add up across releases and sensitivity modes, because each is an upper
+bound for the same neighbours; on a zCDP ledger, a pure-DP release is charged ε²/2 (claim C13). The bounded loss is
+recorded too, but needs no cap of its own: it is at most four times (zCDP) or twice (pure DP) the unbounded loss.
+Amounts are stored as exact decimals or fractions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phsafe.model.exact_numbers import Exact, text
-from phsafe.privacy import ledger_chain, ledger_file
+from phsafe.privacy import ledger_chain, ledger_file, ledger_keys
 from phsafe.privacy.accountant import Loss
-from phsafe.privacy.ledger_chain import ChainRow
-from phsafe.privacy.ledger_entries import FORMAT, UNITS, Entry, Statement, entry, statement
-from phsafe.privacy.ledger_file import LedgerError, connection, load_key, transaction
+from phsafe.privacy.ledger_entries import FORMAT, UNITS, Charge, Entry, Statement, parse, statement
+from phsafe.privacy.ledger_file import LedgerError, connection, public_path, transaction
+from phsafe.privacy.ledger_policy import Population, check_charge, check_line, common_fields, previous_ledger
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from phsafe.privacy_math.sensitivity import Definition
 
-__all__ = ["NAMES", "UNITS", "Entry", "Ledger", "LedgerError", "Statement"]
+__all__ = ["UNITS", "Charge", "Entry", "Ledger", "LedgerError", "Population", "Statement"]
 
-NAMES: Mapping[Definition, str] = {"zcdp": "zCDP", "puredp": "pure DP"}
+#: The largest ratio of a bounded to an unbounded loss.
+MOST_BOUNDED: Mapping[Definition, int] = {"zcdp": 4, "puredp": 2}
 
 
 class Ledger:
@@ -50,39 +47,53 @@ class Ledger:
         self.path = Path(path)
 
     @classmethod
-    def create(cls, path: str | Path, cap: Exact, definition: Definition = "zcdp") -> Ledger:
-        """Create a ledger atomically.
+    def create(
+        cls,
+        path: str | Path,
+        cap: Exact,
+        definition: Definition = "zcdp",
+        *,
+        population: str | None = None,
+        states: tuple[str, ...] | None = None,
+        max_rho: Exact | None = None,
+        supersede: Mapping[str, str] | None = None,
+    ) -> Ledger:
+        """Create a ledger atomically, with a new pair of keys in ``FILE.key`` and ``FILE.pub``.
 
         Args:
-            path: The ledger file; its key is written next to it, to the same name with ``.key`` appended.
+            path: The ledger file.
             cap: The largest total unbounded loss that may be charged.
-            definition: The privacy definition of all releases charged to the ledger.
+            definition: The privacy definition whose unit is charged: ρ (zcdp) or ε (puredp).
+            population: Whom the releases are about; by default as the first release names them.
+            states: The states of the population; by default those of the first release.
+            max_rho: The largest loss of one release, in ρ.
+            supersede: Who replaces the ledger that is or was here, and why (``by`` and ``reason``). It is kept under
+                another name, and the new ledger names its head.
 
         Raises:
-            LedgerError: The file exists, the cap is not positive, or the file can't be written.
+            LedgerError: A ledger is or was here, the cap is not positive, or the files can't be written.
         """
         path = Path(path)
         if definition not in UNITS:
             raise LedgerError(f"expected a privacy definition among {', '.join(UNITS)}, got {definition!r}")
-        if not Fraction(cap) > 0:
-            raise LedgerError(f"{path}: expected a cap above 0, got {text(cap)}")
-        if os.path.lexists(path):
-            raise LedgerError(f"{path}: the file already exists; a ledger is never replaced")
+        for name, amount in (("cap", cap), ("max_rho", max_rho)):
+            if amount is not None and not Fraction(amount) > 0:
+                raise LedgerError(f"{path}: expected a {name} above 0, got {text(amount)}")
+        if population is not None:
+            check_line("population", population)
         if not path.parent.is_dir():
             raise LedgerError(f"{path}: there is no folder {path.parent}; make it first")
         first = {
-            "format": FORMAT,
-            "ledger": str(uuid.uuid4()),
-            "time": _now(),
-            "definition": definition,
-            "cap": text(cap),
-            "version": program_version(),
-        }
+            "kind": "open", "format": FORMAT, "ledger": str(uuid.uuid4()), "definition": definition,
+            "cap": text(cap), "max_rho": None if max_rho is None else text(max_rho),
+            "population": population, "states": None if states is None else sorted(states),
+            "supersedes": cls(path)._make_room(supersede), **common_fields(),
+        }  # fmt: skip
 
         def fill(file: Path) -> None:
-            key = ledger_file.load_or_create_key(path)
+            signer = ledger_keys.load_or_create(path)
             with connection(file, new=True) as database, transaction(database, "IMMEDIATE"):
-                ledger_chain.start(database, key, first)
+                ledger_chain.start(database, signer, first | {"public_key": signer.public_key})
 
         ledger_file.create_atomically(path, fill)
         return cls(path)
@@ -91,30 +102,9 @@ class Ledger:
     def open(cls, path: str | Path) -> Ledger:
         """Open an existing ledger, checking that it can be read."""
         ledger = cls(path)
+        ledger_file.remove_unfinished_beside(ledger.path)
         ledger.read()
         return ledger
-
-    @classmethod
-    def open_or_create(cls, path: str | Path, cap: Exact, definition: Definition = "zcdp") -> tuple[Ledger, bool]:
-        """Return the ledger at a path and whether this call created it. Concurrent callers get the same ledger.
-
-        If only its key exists, the ledger was lost; that is refused, so that a lost ledger is restored rather than
-        restarted at 0.
-        """
-        path = Path(path)
-        if not os.path.lexists(path):
-            if ledger_file.is_lost(path):
-                raise LedgerError(
-                    f"{path}: the ledger is missing but its key exists, so the ledger was moved or deleted; restore it "
-                    "(phsafe ledger init starts a new one, with a new budget)"
-                )
-            try:
-                return cls.create(path, cap, definition), True
-            except LedgerError:
-                if not os.path.lexists(path):
-                    raise
-        ledger_file.remove_unfinished(path)
-        return cls.open(path), False
 
     def charge(
         self,
@@ -123,6 +113,9 @@ class Ledger:
         details: Mapping[str, Any],
         fingerprint: str | None = None,
         locked: Callable[[], object] = lambda: None,
+        *,
+        population: Population | None = None,
+        max_rho: Exact | None = None,
     ) -> Entry:
         """Charge the whole loss of a release.
 
@@ -130,131 +123,170 @@ class Ledger:
         When this returns, the charge is on disk and permanent.
 
         Args:
-            loss: The loss of the release; `loss.unbounded` counts towards the cap.
+            loss: The loss of the release; what its unbounded loss is in the ledger's unit counts towards the cap.
             release_id: The identifier of the release, which can be charged only once.
             details: How the release was produced, recorded with the charge.
             fingerprint: A keyed fingerprint of the input, from `fingerprint`.
             locked: Called once the ledger is locked and before anything is written.
+            population: Whom the release is about, which must be the ledger's population.
+            max_rho: The largest loss allowed for this release, in ρ.
 
         Raises:
             LedgerError: The charge would exceed the cap (the message says what is left), or the ledger can't be used.
         """
-        if loss.unbounded < 0 or loss.bounded < 0:
-            raise LedgerError("a charge can't be negative: the ledger never refunds")
-        with self._writing() as (database, key):
-            rows = self._ready(database, key, loss, release_id)
+
+        def allowed(now: Statement) -> None:
+            check_charge(self.path, now, loss, release_id, population, max_rho)
             locked()
-            body = {
-                "time": _now(),
+
+        return self._append(
+            "charge",
+            {
                 "release_id": release_id,
+                "definition": loss.definition,
                 "unbounded": text(loss.unbounded),
                 "bounded": text(loss.bounded),
+                "population": None if population is None else population.text,
+                "states": None if population is None else list(population.states),
                 "details": dict(details),
                 "fingerprint": fingerprint,
-                "version": program_version(),
-            }
-            row = ledger_chain.append(database, key, rows[-1], body)
-        return entry(loss.definition, row)
+            },
+            allowed,
+        )
 
-    def check(self, loss: Loss) -> None:
+    def check(self, loss: Loss, population: Population | None = None, max_rho: Exact | None = None) -> None:
         """Raise what `charge` would raise, without charging: a release that can't be charged stops before it starts."""
-        with self._writing() as (database, key):
-            self._ready(database, key, loss, None)
+        with connection(self.path) as database, transaction(database, "IMMEDIATE"):
+            _, now = self._intact(database, ledger_keys.load_signer(self.path))
+            check_charge(self.path, now, loss, None, population, max_rho)
+
+    def finish(self, release_id: str, files: Mapping[str, str]) -> Entry:
+        """Record the SHA-256 of every file of a charged release that is complete."""
+
+        def allowed(now: Statement) -> None:
+            if release_id not in {charge.release_id for charge in now.charges if charge.files is None}:
+                raise LedgerError(f"{self.path}: expected a release that is charged and not finished, got {release_id}")
+
+        return self._append("finish", {"release_id": release_id, "files": dict(files)}, allowed)
+
+    def amend(self, by: str, reason: str, *, cap: Exact | None = None, max_rho: Exact | None = None) -> Entry:
+        """Change the cap, or the largest loss of one release. Both stay in the ledger, with who decided it and why."""
+
+        def allowed(now: Statement) -> None:
+            if cap is not None and Fraction(cap) < now.spent:
+                raise LedgerError(f"{self.path}: expected a cap of at least {text(now.spent)}, which is spent already")
+
+        given = {"cap": cap, "max_rho": max_rho}
+        if all(amount is None for amount in given.values()):
+            raise LedgerError(f"{self.path}: expected a new cap or a new max_rho, got neither")
+        if any(amount is not None and not Fraction(amount) > 0 for amount in given.values()):
+            raise LedgerError(f"{self.path}: expected a cap and a max_rho above 0")
+        amounts = {name: None if amount is None else text(amount) for name, amount in given.items()}
+        return self._append("amend", amounts | {"by": by, "reason": reason}, allowed)
+
+    def import_spending(self, unbounded: Exact, by: str, reason: str, bounded: Exact | None = None) -> Entry:
+        """Carry over what an earlier system spent on the same population; without its bounded loss, the largest."""
+        if not Fraction(unbounded) > 0 or (bounded is not None and not Fraction(bounded) > 0):
+            raise LedgerError(f"{self.path}: expected an amount above 0")
+
+        def allowed(now: Statement) -> None:
+            if Fraction(unbounded) > now.left:
+                raise LedgerError(
+                    f"{self.path}: expected at most {text(now.left)} {UNITS[now.definition]}, which is left, got "
+                    f"{text(unbounded)}; raise the cap first (phsafe ledger amend)"
+                )
+
+        most = MOST_BOUNDED[self.read().definition] * Fraction(unbounded)
+        amounts = {"unbounded": text(unbounded), "bounded": text(most if bounded is None else bounded)}
+        return self._append("import", amounts | {"by": by, "reason": reason}, allowed)
+
+    def note(self, by: str, text: str) -> Entry:
+        """Add a remark."""
+        return self._append("note", {"by": by, "text": text})
 
     def read(self) -> Statement:
-        """Read the whole ledger in one transaction."""
+        """Read the whole ledger in one transaction. Needs no key."""
         with connection(self.path) as database, transaction(database, "DEFERRED"):
             return statement(ledger_chain.rows(database))
 
-    @property
-    def definition(self) -> Definition:
-        """The privacy definition of all charges."""
-        return self.read().definition
-
-    @property
-    def cap(self) -> Fraction:
-        """The largest total unbounded loss that may be charged."""
-        return self.read().cap
-
-    @property
-    def spent(self) -> Fraction:
-        """The total unbounded loss charged so far."""
-        return self.read().spent
-
-    @property
-    def left(self) -> Fraction:
-        """The unbounded loss that can still be charged."""
-        return self.read().left
-
-    def entries(self) -> tuple[Entry, ...]:
-        """All charges, oldest first."""
-        return self.read().entries
+    def charges(self) -> tuple[Charge, ...]:
+        """All charged releases, oldest first."""
+        return self.read().charges
 
     def fingerprint(self, chunks: Iterable[bytes]) -> str:
-        """A keyed fingerprint of an input: equal for equal bytes, and meaningless without the key."""
-        digest = hmac.new(load_key(self.path), b"fingerprint\n", hashlib.sha256)
+        """A keyed fingerprint of an input: equal for equal bytes, and meaningless without the private key."""
+        digest = hmac.new(ledger_keys.load_signer(self.path).derive(b"fingerprint"), digestmod=hashlib.sha256)
         for chunk in chunks:
             digest.update(chunk)
         return digest.hexdigest()
 
-    def verify(self, head: str | None = None) -> list[str]:
-        """List every sign of tampering as a sentence; empty if the ledger is intact.
+    def verify(self, head: str | None = None, public_key: Path | None = None) -> list[str]:
+        """List every sign of tampering as a sentence; empty if the ledger is intact. Needs the public key only.
 
         Args:
             head: A hash noted after an earlier charge. If it is not in the chain, the ledger was replaced.
+            public_key: The file with the public key; by default FILE.pub.
         """
         try:
             with connection(self.path) as database, transaction(database, "DEFERRED"):
-                key = load_key(self.path)
-                problems, rows = ledger_chain.problems(database, key), ledger_chain.rows(database)
+                rows = ledger_chain.rows(database)
+                key = ledger_keys.load_public_key(public_key or public_path(self.path))
+                problems = ledger_chain.problems(database, key)
                 overspent = not problems and statement(rows).left < 0
         except LedgerError as error:
             return list(error.reasons)
-        if stat.S_IMODE(self.path.stat().st_mode) & 0o077:
-            problems.append("the ledger can be read or changed by users other than its owner; set its mode to 600")
+        if stat.S_IMODE(self.path.stat().st_mode) & 0o007:
+            problems.append("every user of this machine can read or change the ledger; set its mode to 600, or to 660 "
+                            "if a group shares it")  # fmt: skip
         if head is not None and head not in [row.hash for row in rows]:
             problems.append("the head given is not in this ledger: it is an older copy, or another ledger")
         if overspent:
             problems.append("more was charged than the cap allows")
         return problems
 
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Connection, bytes]]:
-        """Lock the ledger for writing until the transaction ends."""
+    def _append(
+        self, kind: str, fields: Mapping[str, Any], allowed: Callable[[Statement], None] = lambda _: None
+    ) -> Entry:
+        """Append a signed entry if the ledger is intact and open, and `allowed` raises nothing."""
+        for name in ("by", "reason", "text", "release_id"):
+            check_line(name, fields.get(name, "-"))
         with connection(self.path) as database, transaction(database, "IMMEDIATE"):
-            yield database, load_key(self.path)
+            signer = ledger_keys.load_signer(self.path)
+            rows, now = self._intact(database, signer)
+            allowed(now)
+            return parse(ledger_chain.append(database, signer, rows[-1], {"kind": kind, **fields, **common_fields()}))
 
-    def _ready(self, database: sqlite3.Connection, key: bytes, loss: Loss, release_id: str | None) -> list[ChainRow]:
-        """Return the rows if the ledger is intact and has enough left for the charge; else raise a `LedgerError`."""
-        problems = ledger_chain.problems(database, key)
+    def _intact(
+        self, database: ledger_file.Database, signer: ledger_keys.Signer
+    ) -> tuple[list[ledger_chain.ChainRow], Statement]:
+        """Return the rows and what they say if the ledger is intact and not superseded; else raise."""
+        problems = ledger_chain.problems(database, signer.public_key)
         if problems:
             raise LedgerError(f"{self.path}: nothing was charged, the ledger was tampered with: {problems[0]}")
         rows = ledger_chain.rows(database)
         now = statement(rows)
-        unit = UNITS[now.definition]
-        left = f"{text(now.left)} of {text(now.cap)} {unit} is left in the ledger {self.path}"
-        if loss.definition != now.definition:
+        for entry in now.of("supersede"):
             raise LedgerError(
-                f"nothing was charged: {left}, which is for {NAMES[now.definition]}; "
-                f"a {NAMES[loss.definition]} release needs a ledger of its own"
+                f"{self.path}: nothing was charged, this ledger was superseded by {entry.fields['by']} "
+                f"({entry.fields['reason']}); use the new one"
             )
-        if loss.unbounded > now.left:
-            raise LedgerError(
-                f"nothing was charged: this release needs {text(loss.unbounded)} {unit}, but {left}; "
-                "the cap can't be raised, so the budgets must fit into what is left"
-            )
-        if release_id in {entry.release_id for entry in now.entries}:
-            raise LedgerError(f"nothing was charged: the release {release_id} has already been charged, and {left}")
-        return rows
+        return rows, now
 
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def program_version() -> str:
-    """The installed version of PHSafe, recorded in each entry."""
-    try:
-        return version("phsafe")
-    except PackageNotFoundError:
-        return "unknown"
+    def _make_room(self, supersede: Mapping[str, str] | None) -> dict[str, Any] | None:
+        """Refuse a path where a ledger is or was; or set it aside, and return what the new one says about it."""
+        path, traces = self.path, ledger_file.traces(self.path)
+        there = ledger_file.exists(path)
+        if supersede is None:
+            if there:
+                raise LedgerError(f"{path}: the file already exists; a ledger is never replaced")
+            if traces:
+                raise LedgerError(ledger_file.lost(path))
+            return None
+        if not there and not traces:
+            raise LedgerError(f"{path}: expected a ledger to supersede, got neither a ledger nor its key")
+        for name in ("by", "reason"):
+            check_line(name, supersede[name])
+        with suppress(LedgerError):  # A ledger that is damaged, or has no key, can't be closed with an entry.
+            self._append("supersede", supersede)
+        ledger_file.set_aside(path)
+        return {**previous_ledger(path), **supersede}

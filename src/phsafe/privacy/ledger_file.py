@@ -1,15 +1,17 @@
-"""The files of a ledger: atomic, readable by their owner only, and opened with a clear message for every failure."""
+"""The files of a ledger: made atomically, closed to the world, and opened with a clear message for every failure."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
+import shlex
 import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,8 +23,11 @@ BUSY_SECONDS = 30.0
 _RETRY_MS = 200
 #: "PHSL", which distinguishes a ledger from any other SQLite file.
 APPLICATION_ID = 0x5048534C
-KEY_BYTES = 32
 _OWNER_ONLY = 0o600
+
+
+#: An open ledger.
+Database = sqlite3.Connection
 
 
 class LedgerError(PHSafeError):
@@ -33,13 +38,36 @@ class DamageError(Exception):
     """The ledger has invalid contents. `connection` turns this into a `LedgerError` that names the file."""
 
 
+class OldFormatError(Exception):
+    """The ledger is of format 1. `connection` turns this into a `LedgerError` that says how to go on."""
+
+
 def key_path(path: Path) -> Path:
-    """The path of a ledger's key, next to the ledger."""
+    """The path of a ledger's private key, next to the ledger."""
     return path.with_name(f"{path.name}.key")
 
 
-def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
-    """Create a file with mode 0600 under a temporary name, fill it, then link it to its final name.
+def public_path(path: Path) -> Path:
+    """The path of a ledger's public key, next to the ledger."""
+    return path.with_name(f"{path.name}.pub")
+
+
+def journal_path(path: Path) -> Path:
+    """The path of SQLite's journal, which a killed process leaves behind."""
+    return path.with_name(f"{path.name}-journal")
+
+
+#: The files of a ledger, by its path, in the order in which they are renamed.
+_PARTS: tuple[Callable[[Path], Path], ...] = (key_path, public_path, Path, journal_path)
+
+
+def exists(path: Path) -> bool:
+    """Whether anything has this name, be it a broken link."""
+    return os.path.lexists(path)
+
+
+def create_atomically(path: Path, fill: Callable[[Path], None], mode: int = _OWNER_ONLY) -> None:
+    """Create a file under a temporary name, fill it, then link it to its final name.
 
     Linking fails if the name is taken, so of two concurrent processes exactly one succeeds, and no process ever sees an
     incomplete file.
@@ -47,6 +75,7 @@ def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
     Args:
         path: The final name.
         fill: Called with the temporary name; writes the contents.
+        mode: The file's mode, regardless of the umask.
 
     Raises:
         LedgerError: The name is taken, or the file can't be written.
@@ -55,15 +84,15 @@ def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
     try:
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWNER_ONLY)
         try:
-            os.fchmod(descriptor, _OWNER_ONLY)
+            os.fchmod(descriptor, mode)
         finally:
             os.close(descriptor)
         fill(temporary)
         os.link(temporary, path)
         flush(path.parent)
     except (OSError, LedgerError) as error:
-        # Leave the temporary file while the name is free: it shows `is_lost` that the ledger was never completed.
-        if os.path.lexists(path):
+        # Leave the temporary file while the name is free: it shows `traces` that the ledger was never completed.
+        if exists(path):
             remove_unfinished(path)
             raise LedgerError(f"{path}: the file already exists; a ledger is never replaced") from None
         if isinstance(error, LedgerError):
@@ -75,7 +104,15 @@ def create_atomically(path: Path, fill: Callable[[Path], None]) -> None:
 def remove_unfinished(path: Path) -> None:
     """Remove temporary files left for a name that is taken: none of them can be completed any more."""
     for temporary in unfinished(path):
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # A reader may not be allowed to.
+            temporary.unlink(missing_ok=True)
+
+
+def remove_unfinished_beside(path: Path) -> None:
+    """Remove temporary files left by a process that was killed while it created an existing ledger or its keys."""
+    for file in (path, key_path(path), public_path(path)):
+        if exists(file):
+            remove_unfinished(file)
 
 
 def unfinished(path: Path) -> list[Path]:
@@ -87,44 +124,50 @@ def unfinished(path: Path) -> list[Path]:
         return []
 
 
-def is_lost(path: Path) -> bool:
-    """Whether a ledger existed once but is gone: its key exists, and no process is creating the ledger now."""
-    # The order of the checks matters: a creating process makes the temporary file, then the key, then the final name.
-    return os.path.lexists(key_path(path)) and not unfinished(path) and not os.path.lexists(path)
+def traces(path: Path) -> list[Path]:
+    """What shows that a ledger was here before: keys (unless it was never completed), a journal, superseded ledgers."""
+    # The order of the checks matters: a creating process makes the temporary file, then the keys, then the final name.
+    keys = [file for file in (key_path(path), public_path(path)) if exists(file)]
+    # SQLite would apply an old journal to a new ledger.
+    journals = [file for file in (journal_path(path),) if exists(file)]
+    is_unfinished = bool(unfinished(path))
+    if exists(path):
+        return superseded(path)
+    return [*([] if is_unfinished else keys), *journals, *superseded(path)]
 
 
-def load_key(path: Path) -> bytes:
-    """Load the key of a ledger from a regular file that only its owner can read."""
-    file = key_path(path)
+def lost(path: Path) -> str:
+    """Explain why a path where a ledger was gets no new one."""
+    return (
+        f"{path}: a ledger was here, and is moved or deleted; restore it (a new ledger with a new budget takes "
+        f"phsafe ledger init {shlex.quote(str(path))} --cap RHO --supersede --reason TEXT)"
+    )
+
+
+def superseded(path: Path) -> list[Path]:
+    """The ledgers that were superseded at this path, oldest first; a number without a file was lost before."""
+    numbered = (_superseded_name(path, number) for number in itertools.count(1))
+    return list(itertools.takewhile(lambda old: any(exists(file(old)) for file in _PARTS), numbered))
+
+
+def set_aside(path: Path) -> None:
+    """Rename a ledger, its keys and its journal to the next free superseded name.
+
+    If this is cut short, the rest follows when it is repeated: the ledger comes after the keys, its journal last.
+    """
+    there = [file for file in _PARTS if exists(file(path))]
+    numbered = (_superseded_name(path, number) for number in itertools.count(1))
+    free = next(old for old in numbered if not any(exists(file(old)) for file in there))
     try:
-        status = file.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            raise LedgerError(f"{file}: expected a regular file with the ledger's key, got something else")
-        _drop_temporary_name(file, status)
-        if status.st_mode & 0o077:
-            raise LedgerError(f"{file}: other users can read or change the key; run chmod 600 on it")
-        key = bytes.fromhex(file.read_text(encoding="ascii"))
-    except FileNotFoundError:
-        raise LedgerError(f"{file}: the ledger's key is missing; restore it next to the ledger") from None
+        for file in there:
+            file(path).rename(file(free))
+        flush(path.absolute().parent)
     except OSError as error:
-        raise LedgerError(f"{file}: can't read the ledger's key: {error.strerror}") from None
-    except ValueError:
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise LedgerError(f"{file}: expected a ledger's key, got something else")
-    return key
+        raise LedgerError(f"{path}: can't rename the ledger that was here: {error.strerror}") from None
 
 
-def load_or_create_key(path: Path) -> bytes:
-    """Load the key of a ledger, creating a random one if there is none."""
-    file = key_path(path)
-    if not os.path.lexists(file):
-        try:
-            create_atomically(file, lambda temporary: _write(temporary, secrets.token_hex(KEY_BYTES)))
-        except LedgerError:
-            if not os.path.lexists(file):
-                raise
-    return load_key(path)
+def _superseded_name(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.superseded-{number}")
 
 
 @contextmanager
@@ -153,6 +196,12 @@ def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]
         raise LedgerError(f"{path}: the ledger is damaged") from None
     except DamageError as error:
         raise LedgerError(f"{path}: the ledger is damaged: {error}") from None
+    except OldFormatError:
+        raise LedgerError(
+            f"{path}: expected a ledger of format 2, got format 1, whose entries are not signed; start a signed one "
+            f"with phsafe ledger init {shlex.quote(str(path))} --cap RHO --supersede --reason TEXT, which keeps this "
+            "file and says how to carry its spending over"
+        ) from None
 
 
 @contextmanager
@@ -196,7 +245,7 @@ def _require_regular_file(path: Path) -> None:
     """
     try:
         status = path.lstat()
-        status = _drop_temporary_name(path, status)
+        status = keep_one_name(path, status)
     except FileNotFoundError:
         raise LedgerError(
             f"{path}: there is no ledger at this path; correct the path, or create a ledger with phsafe ledger init"
@@ -211,7 +260,7 @@ def _require_regular_file(path: Path) -> None:
         raise LedgerError(f"{path}: expected a ledger with one name, got a second hard link to it; remove that link")
 
 
-def _drop_temporary_name(path: Path, status: os.stat_result) -> os.stat_result:
+def keep_one_name(path: Path, status: os.stat_result) -> os.stat_result:
     """Remove the temporary name left by a process that was killed at the end of `create_atomically`."""
     if status.st_nlink == 1:
         return status
@@ -233,7 +282,8 @@ def _explain(error: sqlite3.Error) -> str:
     return next((text for part, text in known.items() if part in message), f"can't use the ledger: {message}")
 
 
-def _write(file: Path, text: str) -> None:
+def write(file: Path, text: str) -> None:
+    """Write a small text and flush it to disk."""
     with file.open("w", encoding="ascii") as stream:
         stream.write(text)
         stream.flush()

@@ -1,7 +1,7 @@
 """Reader for the Census Edited File: fixed-width units and persons, and pipe-separated blocks.
 
-A small TOML file names the files (`phsafe.readers.cef_index`). Queries in the SQL subset that all engines share split
-lines into columns; see docs/cef.md.
+A small TOML or INI file names the files (`phsafe.readers.cef_index`). Queries in the SQL subset that all engines share
+split lines into columns; see docs/cef.md.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ def is_cef(data: object, reader: str | None) -> TypeGuard[Location]:
     """Whether to read a data source as a Census Edited File; if `reader` is None, the file ending decides."""
     if isinstance(data, Mapping):
         return False
-    named = str(data).endswith(".toml")
+    named = str(data).endswith((".toml", ".ini"))
     if reader == "cef" and not named:
         raise DataError(
-            f"{data}: the config's reader is cef, so expected a .toml file that names the data files, got another path"
+            f"{data}: the config's reader is cef, so expected a .toml file that names the data files (or an .ini "
+            "file), got another path"
         )
     if reader == "csv" and named:
         raise DataError(
@@ -82,6 +83,11 @@ def _trimmed(text: str) -> str:
     return f"trim(BOTH ' ' FROM {text})"
 
 
+def _block_number(text: str) -> str:
+    """A block's key without the zeros before its number; a key that is no number stays as it is."""
+    return f"(CASE WHEN {_is_digits(text)} THEN '0' || trim(LEADING '0' FROM {text}) ELSE {text} END)"
+
+
 def _is_digits(text: str) -> str:
     return f"({text} <> '' AND translate({text}, '0123456789', '') = '')"
 
@@ -124,7 +130,8 @@ def _located(engine: TableReader, homes: EngineTable, lines: EngineTable, header
     split = ", ".join(f"{value} AS {name}" for name, value in values.items())
     sql = f"""
         SELECT {", ".join(columns)} FROM {{homes}} AS u
-        INNER JOIN (SELECT {split} FROM {{lines}} AS l) AS b ON u.{BLOCK} = {_trimmed(f"b.{BLOCK_KEY}")}"""  # noqa: S608
+        INNER JOIN (SELECT {split} FROM {{lines}} AS l) AS b
+        ON {_block_number(f"u.{BLOCK}")} = {_block_number(_trimmed(f"b.{BLOCK_KEY}"))}"""  # noqa: S608
     return engine.query(sql, {"homes": homes, "lines": lines}, _schema(columns, GEO))
 
 

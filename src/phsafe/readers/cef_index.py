@@ -1,4 +1,4 @@
-"""The TOML file that names the files of a Census Edited File, and the checks of their first lines.
+"""The TOML or INI file that names the files of a Census Edited File, and the checks of their first lines.
 
 >>> SLICES["units"]["HHT2"]
 (60, 62)
@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import configparser
+import gzip
 import tomllib
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,9 @@ from typing import Any
 
 from phsafe.errors import DataError
 from phsafe.model.schema import GEO, LAYOUTS
+from phsafe.readers.cef_files import expanded
+from phsafe.readers.column_check import hint
+from phsafe.readers.delimited import is_gzip
 from phsafe.readers.interfaces import Location, TableReader
 
 #: Column → its first character in a line, counted from 0, and the one after its last.
@@ -34,6 +40,8 @@ PIPE = "|"
 #: The key of a block in the geography, and the columns that the geography must have.
 BLOCK_KEY = "OIDTABBLK"
 NEEDED = (BLOCK_KEY, "TABBLKST")
+#: Other names that an INI file may use for the tables.
+INI_KEYS = {"person": "persons", "unit": "units"}
 MAX_TOML = 1_000_000
 #: No valid line is this long.
 MAX_LINE = 100_000
@@ -51,7 +59,7 @@ class Files:
 
 
 def read_files(data: Location, engine: TableReader) -> Files:
-    """Read the TOML file and the first line of every file; raise `DataError` with every problem."""
+    """Read the TOML or INI file and the first line of every file; raise `DataError` with every problem."""
     path = Path(data)
     document = _parse(path)
     problems = [
@@ -59,7 +67,10 @@ def read_files(data: Location, engine: TableReader) -> Files:
         for name in document
         if name not in {"slices", *(layout.name for layout in LAYOUTS)}
     ]
-    paths = {layout.name: _named(path, layout.name, document.get(layout.name), problems) for layout in LAYOUTS}
+    paths = {
+        layout.name: expanded(_named(path, layout.name, document.get(layout.name), problems), engine.storage, problems)
+        for layout in LAYOUTS
+    }
     slices = _slices(path, document.get("slices", {}), problems)
     first: dict[str, str] = {}
     for name, files in paths.items():
@@ -78,11 +89,12 @@ def read_files(data: Location, engine: TableReader) -> Files:
 
 
 def local_files(data: Location) -> list[Path]:
-    """The TOML file and those files it names that exist on this machine, for the fingerprint."""
+    """The TOML or INI file and those files it names that exist on this machine, for the fingerprint."""
     path = Path(data)
     document = _parse(path)
     named = [file for layout in LAYOUTS for file in _named(path, layout.name, document.get(layout.name), [])]
-    return [path, *(Path(file) for file in named if "://" not in str(file) and Path(file).is_file())]
+    local = expanded(tuple(file for file in named if "://" not in str(file)), None, [])
+    return [path, *(Path(file) for file in local if Path(file).is_file())]
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -91,11 +103,29 @@ def _parse(path: Path) -> dict[str, Any]:
             content = file.read(MAX_TOML + 1)
         if len(content) > MAX_TOML:
             raise DataError(f"{path}: expected a small TOML file, got more than {MAX_TOML} bytes")
-        return tomllib.loads(content.decode("utf-8"))
+        text = content.decode("utf-8")
+        return _ini(path, text) if path.suffix == ".ini" else tomllib.loads(text)
     except OSError as error:
         raise DataError(f"{path}: can't read the file: {error.strerror}") from None
+    except configparser.Error:
+        sentence = "expected an INI file with lines such as units = units.txt, got another file"
+        raise DataError(f"{path}: {sentence}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
         raise DataError(f"{path}: expected TOML that names files, such as {_EXAMPLE}, got invalid TOML") from None
+
+
+def _ini(path: Path, text: str) -> dict[str, Any]:
+    """The keys of all sections, as the TOML file has them. A value may have several lines, each naming a file."""
+    parser = configparser.ConfigParser(interpolation=None, empty_lines_in_values=False)
+    parser.read_string(text)
+    found: dict[str, Any] = {}
+    for section in parser.sections():
+        for key, value in parser.items(section):
+            name = INI_KEYS.get(key, key)
+            if name in found:
+                raise DataError(f"{path}: expected {name} once, got it more than once")
+            found[name] = [line for line in value.splitlines() if line]
+    return found
 
 
 def _named(path: Path, name: str, value: object, problems: list[str]) -> tuple[Location, ...]:
@@ -142,10 +172,11 @@ def _first_line(file: Location, engine: TableReader) -> str:
         if storage is not None:
             line = storage.first_line(storage.address(file))
         else:
-            with Path(file).open("rb") as stream:
+            with gzip.open(file) if is_gzip(Path(file)) else Path(file).open("rb") as stream:
                 line = stream.readline(MAX_LINE)
-    except OSError as error:
-        raise DataError(f"{file}: can't read the file: {error.strerror}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or "it is corrupt"
+        raise DataError(f"{file}: can't read the file: {why}") from None
     # Replace invalid bytes instead of raising UnicodeDecodeError, which would carry the line with it.
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     if "\N{REPLACEMENT CHARACTER}" in text:
@@ -157,7 +188,7 @@ def _first_problems(file: Location, table: str, line: str, first: str, slices: M
     """The problems of a file's first line. It may be a record, so messages never quote it."""
     if table == GEO.name:
         names = line.split(PIPE)
-        missing = [name for name in NEEDED if name not in names]
+        missing = [f"{name}{hint(name, names)}" for name in NEEDED if name not in names]
         if missing:
             return [f"{file}: expected a header with {PIPE} between names, got one without {' and '.join(missing)}"]
         if len(set(names)) < len(names):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from phsafe.model.schema import Column, Digits, Layout
@@ -13,10 +15,8 @@ NAMES = {"double": "float64", "float": "float32", "bool": "boolean", "halffloat"
 def column_problems(schema: pa.Schema, layout: Layout) -> list[str]:
     """List missing columns, repeated columns, and columns whose type can't represent the layout's values."""
     types = {column.name: plain_type(column.type) for column in schema}
-    similar = {name.strip().upper() for name in types}
-    hint = "; a column has this name in lower case or with spaces around it: rename it"
     problems = [
-        f"{layout.name}: column {column.name} is missing{hint if column.name in similar else ''}"
+        f"{layout.name}: column {column.name} is missing{hint(column.name, types)}"
         for column in layout.columns
         if column.required and column.name not in types
     ]
@@ -30,6 +30,16 @@ def column_problems(schema: pa.Schema, layout: Layout) -> list[str]:
             found = NAMES.get(str(types[column.name]), str(types[column.name]))
             problems.append(f"{layout.name}: expected column {column.name} as {_expected(column)}, got {found}")
     return problems
+
+
+def hint(name: str, found: Iterable[str]) -> str:
+    """What to add to a message about a missing column, if there is one with its name in other letters or with blanks.
+
+    >>> hint("MAFID", ["RTYPE", " mafid "])
+    "; found ' mafid ', rename it to MAFID"
+    """
+    similar = next((other for other in found if other.strip().upper() == name), None)
+    return "" if similar is None else f"; found {similar!r}, rename it to {name}"
 
 
 def extra_columns(schema: pa.Schema, layout: Layout) -> int:

@@ -18,10 +18,14 @@ from phsafe.model.schema import LAYOUTS, Layout
 from phsafe.readers import cef, delimited, parquet, remote
 from phsafe.readers.cef_index import read_files
 from phsafe.readers.column_check import column_problems, extra_columns
-from phsafe.readers.file_formats import forms_of, single_form
+from phsafe.readers.file_formats import forms_of, single_form, stray_problems
 from phsafe.readers.input_tables import Tables
 from phsafe.readers.interfaces import EngineTable, Location, TableReader
 
+HIDDEN_NAME = (
+    "expected no name that Spark skips (beginning with _ or . or ending in ._COPYING_) but the markers of writers; "
+    "rename it, or move it elsewhere"
+)
 #: The path of a folder (for Spark also its address), or Arrow, Polars or pandas frames named persons, units and geo.
 DataSource = str | Path | Mapping[str, Any]
 
@@ -51,9 +55,8 @@ def prepare(data: DataSource, engine: TableReader, reader: str | None) -> Callab
 
 def _opened(data: DataSource, engine: TableReader) -> Tables:
     """Open every table; raise `DataError` with every problem of their columns."""
-    problems: list[str] = []
     tables: dict[str, EngineTable] = {}
-    read = _reader(data, engine)
+    read, problems = _reader(data, engine)
     for layout in LAYOUTS:
         try:
             tables[layout.name] = read(layout)
@@ -67,17 +70,21 @@ def _opened(data: DataSource, engine: TableReader) -> Tables:
     return Tables(tables, {name: number for name, number in extra.items() if number})
 
 
-def _reader(data: DataSource, engine: TableReader) -> Callable[[Layout], EngineTable]:
-    """A function that reads the table of a layout from a data source."""
+def _reader(data: DataSource, engine: TableReader) -> tuple[Callable[[Layout], EngineTable], list[str]]:
+    """A function that reads the table of a layout from a data source, and the problems of the source as a whole."""
     if isinstance(data, Mapping):
-        return lambda layout: _frame(data, layout, engine)
+        return lambda layout: _frame(data, layout, engine), []
+    forms = [form for layout in LAYOUTS for form in forms_of(layout)]
     storage = engine.storage
     if storage is None:
         _check_folder(data)
-        return lambda layout: _files(Path(data), layout, engine)
+        problems = stray_problems(data, parquet.names_below(Path(data)), forms)
+        return lambda layout: _files(Path(data), layout, engine), problems
     folder = storage.address(data)
     files = storage.files(folder)
-    return lambda layout: remote.read(folder, files, layout, engine, storage)
+    hidden = storage.hidden(folder, max((name.count("/") for name in files), default=0))
+    problems = [*stray_problems(folder, files, forms), *(f"{folder}/{name}: {HIDDEN_NAME}" for name in hidden)]
+    return lambda layout: remote.read(folder, files, layout, engine, storage), problems
 
 
 def _files(folder: Path, layout: Layout, engine: TableReader) -> EngineTable:

@@ -19,15 +19,19 @@ MAX_HEADER = 100_000
 def read(path: Path, engine: TableReader) -> EngineTable:
     """Open a CSV file, every column as text."""
     try:
-        with path.open("rb") as file:
-            start = file.read(2)
-        zipped = start == GZIP
+        zipped = is_gzip(path)
         with gzip.open(path) if zipped else path.open("rb") as file:
             line = file.readline(MAX_HEADER)
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or "it is corrupt"
         raise DataError(f"{path}: can't read the file: {why}") from None
     return engine.read_csv(path, header(path, line), gzip=zipped)
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether a file is gzipped, by its first bytes."""
+    with path.open("rb") as file:
+        return file.read(len(GZIP)) == GZIP
 
 
 def header(path: Location, line: bytes) -> list[str]:

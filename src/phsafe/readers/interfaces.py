@@ -11,6 +11,8 @@ import pyarrow as pa
 
 EngineName = Literal["duckdb", "spark"]
 ENGINES: tuple[EngineName, ...] = ("duckdb", "spark")
+#: The end of a hidden name that the engine finds but can't tell.
+UNKNOWN = "[._]*"
 #: A file or folder: a path on this machine, or an address such as ``hdfs://…`` that Spark reads.
 Location = str | Path
 
@@ -61,6 +63,12 @@ class Storage(Protocol):
 
     def files(self, folder: str) -> dict[str, int]:
         """The names and sizes of all files below a folder, except hidden ones (starting with ``.`` or ``_``)."""
+
+    def hidden(self, folder: str, depth: int) -> list[str]:
+        """The names below a folder that `files` leaves out, except markers; one ends in `UNKNOWN` if it can't be told.
+
+        Folders are known to be nested at least `depth` times.
+        """
 
     def first_line(self, file: str) -> bytes:
         """The first line of a text file, without its line end."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from phsafe.errors import DataError, PHSafeError
+from phsafe.readers.delimited import is_gzip
 from phsafe.readers.duckdb_errors import translated, was_interrupted
 from phsafe.readers.interfaces import EngineOptions, Location, Storage
 from phsafe.system.scratch import temporary_folder
@@ -73,7 +74,15 @@ class LocalReader:
     def read_lines(self, paths: Sequence[Location]) -> LocalTable:
         """See `TableReader`. Reads CSV with one column, and a separator that doesn't occur in text."""
         form: Form = {"header": False, "delim": "\x01", "quote": "", "escape": "", "nullstr": "\x02"}
-        return self._text(paths, ["line"], {**form, "compression": "none"})
+        zipped = [path for path in paths if is_gzip(Path(path))]
+        plain = [path for path in paths if path not in zipped]
+        tables = [
+            self._text(files, ["line"], {**form, "compression": compression})
+            for compression, files in (("none", plain), ("gzip", zipped))
+            if files
+        ]
+        sql = " UNION ALL ".join(f"({table.sql})" for table in tables)
+        return self._table(sql, tables[0].schema, sum(table.rows for table in tables))
 
     def _text(self, paths: Sequence[Location], columns: Sequence[str], form: Form) -> LocalTable:
         files = [Path(path).absolute() for path in paths]

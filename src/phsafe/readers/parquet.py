@@ -10,14 +10,18 @@ import pyarrow.parquet as pq
 
 from phsafe.errors import DataError
 from phsafe.readers.column_check import plain_type
-from phsafe.readers.file_formats import parquet_parts
+from phsafe.readers.file_formats import MARKER, parquet_parts
 from phsafe.readers.interfaces import EngineTable, TableReader
+
+HOLDS_ROWS = "expected a marker without records, got a Parquet file with rows; rename it to *.parquet"
 
 
 def read(path: Path, engine: TableReader) -> EngineTable:
     """Open a Parquet file or folder, with the files' own types."""
-    files = [path / name for name in parquet_parts(path, _names(path))] if path.is_dir() else [path]
-    schemas, problems = {}, []
+    names = names_below(path) if path.is_dir() else []
+    problems = [f"{path / name}: {HOLDS_ROWS}" for name in names if holds_rows(path / name)]
+    files = [path / name for name in parquet_parts(path, names)] if path.is_dir() else [path]
+    schemas = {}
     for file in files:
         try:
             schemas[file] = pq.read_schema(file)
@@ -32,7 +36,18 @@ def read(path: Path, engine: TableReader) -> EngineTable:
     return engine.read_parquet(files)
 
 
-def _names(folder: Path) -> list[str]:
+def holds_rows(path: Path) -> bool:
+    """Whether a writer's marker is a Parquet file with more than a footer: a part of the table under a wrong name."""
+    if not MARKER.fullmatch(path.name) or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start, size = file.read(4), file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 8))
+        footer = int.from_bytes(file.read(4), "little")
+    return start in (b"PAR1", b"PARE") and size != footer + 12
+
+
+def names_below(folder: Path) -> list[str]:
     """The paths of all files, empty folders and linked folders below a folder, relative to it."""
     names = []
     for parent, folders, files in os.walk(folder):

@@ -17,10 +17,11 @@ T = TypeVar("T")
 _Signs = tuple[tuple[tuple[str, ...], str], ...]
 #: Where PySpark logs failed queries.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+NOT_FOUND = "expected files that every Spark worker can see, got none"
 #: Signs of a problem with a file → the message. Searched in this order, in lower case.
 _FILES: _Signs = (
     (("path_not_found", "path does not exist", "filenotfoundexception"),
-     "expected files that every Spark worker can see, got none"),
+     NOT_FOUND),
     (("accesscontrolexception", "accessdenied", "permission denied", "forbidden", "status code: 403"),
      "Spark has no permission to read it; grant it to the account that the cluster runs under"),
     (("unsupportedfilesystemexception", "no filesystem for scheme", "filesystem not found", "nosuchfilesystem"),

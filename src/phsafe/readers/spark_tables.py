@@ -18,8 +18,10 @@ import pyarrow as pa
 
 from phsafe.errors import DataError
 from phsafe.readers import spark_arrow, spark_csv, spark_session
-from phsafe.readers.interfaces import EngineOptions, Location, Storage
-from phsafe.readers.spark_errors import quietly, translated, within
+from phsafe.readers.file_formats import HIDDEN, MARKER, NAMED, hidden_globs
+from phsafe.readers.interfaces import UNKNOWN, EngineOptions, Location, Storage
+from phsafe.readers.parquet import holds_rows, names_below
+from phsafe.readers.spark_errors import NOT_FOUND, quietly, translated, within
 
 #: Required values of settings that change the meaning of a query, what is read, or the speed.
 PINNED = {
@@ -89,6 +91,30 @@ class SparkReader:
         if "" in names:
             raise DataError(f"{folder}: expected a folder with persons, units and geo, got a file")
         return names
+
+    def hidden(self, folder: str, depth: int) -> list[str]:
+        """See `Storage`. Spark never lists such names, but it answers whether a glob matches one."""
+        found, level, globs = _local_names(folder), 0, ",".join(hidden_globs())
+        while not found and (level <= depth or self._exists(folder, "*/" * level + "*")):
+            if self._exists(folder, f"{'*/' * level}{{{globs}}}"):
+                found = ["*/" * level + UNKNOWN]
+            level += 1
+        return found
+
+    def _exists(self, folder: str, glob: str) -> bool:
+        """Whether a glob below a folder matches a name, hidden or not."""
+        frame = self._session.read.format("binaryFile").option("recursiveFileLookup", "true")
+        try:
+            with self._translate_errors(folder):
+                found = within(
+                    LIST_TIMEOUT, lambda: frame.load(f"{_literal(folder)}/{glob}").columns,
+                    f"{folder}: Spark did not list the folder",
+                )  # fmt: skip
+        except DataError as error:
+            if NOT_FOUND in str(error):
+                return False
+            raise
+        return bool(found)
 
     def first_line(self, file: str) -> bytes:
         """See `Storage`."""
@@ -184,6 +210,18 @@ class SparkReader:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _local_names(folder: str) -> list[str]:
+    """The first hidden names below a folder, and markers that hold rows, as far as this machine sees the folder."""
+    path = Path(folder.removeprefix("file://"))
+    names = sorted(names_below(path)) if folder.startswith("file://") and path.is_dir() else []
+    return [
+        name
+        for name in names
+        if any(map(HIDDEN.fullmatch, name.split("/")))
+        and (not MARKER.fullmatch(name.rpartition("/")[2]) or holds_rows(path / name))
+    ][:NAMED]
 
 
 def address_of(data: Location) -> str:

@@ -1,4 +1,4 @@
-"""The manifest of a release: its parameters, its privacy statement, and the hashes of its files."""
+"""The manifest of a release: its parameters, its catalog, its privacy statement, and the hashes of its files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from phsafe.configs.config import Config
+from phsafe.errors import ConfigError
 from phsafe.model import exact_numbers
+from phsafe.model.catalog_writer import document_hash
+from phsafe.model.spec import Catalog
 from phsafe.privacy.accountant import DEFAULT_DELTA, Account, Event
 
 MANIFEST = "manifest.json"
-FORMAT = "phsafe-release/1"
+FORMAT = "phsafe-release/2"
+#: The format of releases that don't record their catalog. They were made through the built-in one.
+FORMAT_1 = "phsafe-release/1"
+#: The keys that format 1 doesn't have.
+SINCE_FORMAT_2 = ("build", "platform", "catalog", "catalog_sha256")
+#: A manifest takes a few pages, or more if it lists the regions of a fine geography.
+MAX_BYTES = 50_000_000
+#: More values than the largest catalog has. The limit keeps a hostile manifest from using up memory.
+MAX_VALUES = 1_000_000
+#: Room for the hashes of the files, which are not known until noise is drawn.
+HASH_BYTES = 1_000_000
 #: What each neighbouring relation means, as a manifest and a report state it.
 NEIGHBOUR_DEFINITIONS = {
     "unbounded": "one person's record is added or removed",
@@ -28,7 +41,7 @@ COMPOSITION = "the sum over tabulations; in each, the larger of two sums over it
 
 
 def manifest_of(
-    config: Config, account: Account, release_id: str, files: Mapping[str, str], versions: Mapping[str, str]
+    config: Config, account: Account, release_id: str, files: Mapping[str, str], provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the manifest of a release. Nothing in it may depend on the data, except the hashes of the noisy files.
 
@@ -37,12 +50,15 @@ def manifest_of(
         account: The privacy account of its measurements.
         release_id: The random id of the release.
         files: Path within the folder → SHA-256 of the file.
-        versions: Package name → version that created the release.
+        provenance: What made the release: `versions`, `build` and `platform`.
     """
+    catalog = config.catalog.to_document()
     return {
         "format": FORMAT,
         "release_id": release_id,
-        "versions": dict(versions),
+        "versions": provenance.get("versions"),
+        "build": provenance.get("build"),
+        "platform": provenance.get("platform"),
         "privacy": statement(account, config),
         "levels": [
             {
@@ -54,6 +70,8 @@ def manifest_of(
             for event in account.events
         ],
         "config": config.to_production(),
+        "catalog_sha256": document_hash(catalog),
+        "catalog": catalog,
         "files": dict(files),
     }  # fmt: skip
 
@@ -89,6 +107,27 @@ def statement(account: Account, config: Config) -> dict[str, Any]:
         **({} if config.sensitivity == "published" else {"assumptions": ASSUMPTIONS, "composition": COMPOSITION}),
         "randomness": "OpenDP's exact samplers over the operating system's random numbers; no seed",
     }
+
+
+def check_readable(config: Config, account: Account) -> None:
+    """Refuse a config whose manifest could not be read again. Called before anything is charged.
+
+    Raises:
+        ConfigError: The catalog has too much text, too many regions, or keys that can't be distinguished in a file.
+    """
+    Catalog.load(config.catalog.to_document())
+    content = exact_numbers.dumps(manifest_of(config, account, "", {}, {})).encode()
+    if is_too_large(content, HASH_BYTES):
+        raise ConfigError(
+            f"expected a catalog with a manifest of at most {MAX_BYTES - HASH_BYTES} bytes, got {len(content)}; "
+            "shorten the names of its regions, or leave some out"
+        )
+
+
+def is_too_large(content: bytes, more: int = 0) -> bool:
+    """Whether a manifest is too large to be parsed, with so many bytes more."""
+    values = content.count(b",") + content.count(b"[") + content.count(b"{")
+    return len(content) + more > MAX_BYTES or values > MAX_VALUES
 
 
 def hash_file(path: Path) -> str:

@@ -6,10 +6,8 @@ files that contain them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +16,17 @@ import polars as pl
 from phsafe.configs.config import Config
 from phsafe.display.frames import Frames
 from phsafe.errors import OutputError, PHSafeError
+from phsafe.model.catalog_changes import catalog_changes
+from phsafe.model.document_files import parse_json
 from phsafe.model.spec import Catalog, Derived, Tabulation
 from phsafe.model.tables import CENSUS_2020
 from phsafe.releases.file_layout import SEPARATOR, key_columns, table_path
-from phsafe.releases.manifest import FORMAT, MANIFEST
+from phsafe.releases.manifest import FORMAT, FORMAT_1, MANIFEST, MAX_BYTES, MAX_VALUES, is_too_large
 
 if TYPE_CHECKING:
     from phsafe.privacy.budgets import Budget
 
 VALUES = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE")
-#: A manifest takes a few pages; a larger file must be something else.
-MAX_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,14 @@ class Release(Frames):
     manifest: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: str | Path, *, force: bool = False, catalog: Catalog = CENSUS_2020) -> Release:
+    def open(cls, path: str | Path, *, force: bool = False) -> Release:
         """Open a release folder and verify that it is complete and unmodified.
+
+        The folder is enough: the tables and levels come from its manifest.
 
         Args:
             path: The release folder.
             force: Skip verification, for example to look into a damaged folder. The manifest must still be readable.
-            catalog: The table catalog of the release. The default is that of the 2020 Census.
 
         Returns:
             The opened release.
@@ -75,19 +74,18 @@ class Release(Frames):
         """
         from phsafe.releases.verify import problems  # noqa: PLC0415  (imports this module)
 
-        release = cls.read(Path(path), catalog)
+        release = cls.read(Path(path))
         found = [] if force else problems(release)
         if found:
             raise OutputError([f"{path}: {problem}" for problem in found])
         return release
 
     @classmethod
-    def read(cls, path: Path, catalog: Catalog = CENSUS_2020) -> Release:
+    def read(cls, path: Path) -> Release:
         """Open a release folder from its manifest alone, without verifying its files.
 
         Args:
             path: The release folder.
-            catalog: The table catalog of the release. The default is that of the 2020 Census.
 
         Returns:
             The release, unverified. Use `open` unless you verify it yourself.
@@ -100,24 +98,35 @@ class Release(Frames):
             True
         """
         file = path / MANIFEST
-        try:
-            if file.stat().st_size > MAX_BYTES:
-                raise OutputError(f"{file}: expected a manifest, got a file of more than {MAX_BYTES} bytes")
-            manifest = json.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
-        except OSError:
-            raise OutputError(f"{path}: expected a release folder with a readable {MANIFEST}, got none") from None
-        except (ValueError, RecursionError):
-            raise OutputError(f"{file}: expected JSON, but it can't be parsed") from None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise OutputError(f"{file}: expected a manifest with format {FORMAT}, got another format")
+        manifest = _read_manifest(path)
         document = manifest.get("config")
         if not isinstance(document, dict):  # Config.load would take a string as a path.
             raise OutputError(f"{file}: expected the config as a JSON object, got something else")
+        given = manifest.get("catalog")
+        if manifest["format"] != FORMAT_1 and not isinstance(given, dict):
+            raise OutputError(f"{file}: expected the catalog as a JSON object, got something else")
         try:
+            catalog = _catalog_of_format_1(document) if manifest["format"] == FORMAT_1 else Catalog.load(given or {})
             config = Config.load(document, catalog)
         except PHSafeError as error:
             raise OutputError([f"{file}: {reason}" for reason in error.reasons]) from None
         return cls(path, config, manifest)
+
+    @property
+    def catalog_notes(self) -> tuple[str, ...]:
+        """How the tables and levels of the release differ from the 2020 Census tables that PHSafe ships.
+
+        One sentence each; none if they are the same. A release of format 1 doesn't record its catalog.
+
+        Example:
+            >>> release.catalog_notes
+            ()
+        """
+        if self.manifest.get("format") == FORMAT_1:
+            return ("This release is from before releases recorded their catalog; it is read with the built-in one.",)
+        changes = catalog_changes(self.config.catalog, CENSUS_2020)
+        lead = "The catalog of this release differs from the 2020 Census tables that PHSafe ships."
+        return (lead, *changes) if changes else ()
 
     @property
     def release_id(self) -> str:
@@ -249,3 +258,36 @@ class Release(Frames):
                 if frames:
                     return pl.concat(frames)
         raise OutputError(f"{self.path}: expected the name of a published table, got {name!r}")
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Parse the manifest of a release folder. Its format is one that this version knows."""
+    file = path / MANIFEST
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+        if is_too_large(content):
+            raise OutputError(
+                f"{file}: expected a manifest of at most {MAX_BYTES} bytes and {MAX_VALUES} values, got a larger file"
+            )
+        manifest = parse_json(content.decode("utf-8"))
+    except OSError:
+        raise OutputError(f"{path}: expected a release folder with a readable {MANIFEST}, got none") from None
+    except (ValueError, ArithmeticError, RecursionError):
+        raise OutputError(f"{file}: expected JSON, but it can't be parsed") from None
+    if not isinstance(manifest, dict) or manifest.get("format") not in (FORMAT, FORMAT_1):
+        raise OutputError(
+            f"{file}: expected a manifest with format {FORMAT} or {FORMAT_1}, got another; "
+            "a release of a later format needs a later version of PHSafe"
+        )
+    return manifest
+
+
+def _catalog_of_format_1(config: Mapping[str, Any]) -> Catalog:
+    """The tables and levels of the built-in catalog that the config of a release of format 1 names."""
+    budgets = config.get("privacy_budget")
+    given = budgets if isinstance(budgets, dict) else {}
+    keys = {key for levels in given.values() if isinstance(levels, dict) for key in levels}
+    tables = tuple(table for table in CENSUS_2020.tables if all(t.name in given for t in table.tabulations))
+    levels = tuple(level for level in CENSUS_2020.levels if level.key in keys)
+    return Catalog(tables, levels) if tables and levels else CENSUS_2020

@@ -17,8 +17,9 @@ from phsafe.errors import PHSafeError
 from phsafe.model import exact_numbers
 from phsafe.model.spec import Derived, Tabulation
 from phsafe.privacy.accountant import Account, noise_by_level, plan
+from phsafe.privacy.ledger import Ledger
 from phsafe.releases.file_layout import table_path
-from phsafe.releases.manifest import MANIFEST, hash_file, manifest_of
+from phsafe.releases.manifest import FORMAT_1, MANIFEST, SINCE_FORMAT_2, hash_file, manifest_of
 from phsafe.releases.release_folder import Release
 
 #: Relative tolerance for variances: the recomputed value may differ from the stored one in the last bit of a sum.
@@ -34,6 +35,35 @@ def problems(release: Release) -> list[str]:
         *_manifest_problems(release, planned),
         *_table_problems(release, noise_by_level(planned)),
     ]
+
+
+def ledger_problems(release: Release, path: Path, public_key: Path | None = None) -> list[str]:
+    """Return everything that contradicts a ledger's signed entries about a release; an empty list if nothing does.
+
+    The manifest could be rewritten together with the files that it describes; a signed entry could not.
+
+    Args:
+        release: An opened release.
+        path: The ledger.
+        public_key: The ledger's public key; by default the file beside it.
+    """
+    ledger = Ledger(path)
+    found = ledger.verify(public_key=public_key)
+    if found:
+        return [f"the ledger {path} can't be trusted: {problem}" for problem in found]
+    charge = next((c for c in ledger.charges() if c.release_id == release.release_id), None)
+    if charge is None:
+        return [
+            f"expected an entry for its id {release.release_id} in {path}, got none: "
+            "this is the ledger of another population, or an older copy"
+        ]
+    if charge.files is None:
+        return [f"the ledger {path} has charged it, but has no hashes of its files: it was charged, not finished"]
+    total = plan(release.config).total
+    loss = [] if charge.loss == total else ["its loss is not the one that was charged"]
+    now = {name: hash_file(release.path / name) for name in charge.files if (release.path / name).is_file()}
+    changed = sorted(name for name, digest in charge.files.items() if now.get(name) != digest)
+    return [*loss, *(f"{name} is not the file that the ledger recorded" for name in changed)]
 
 
 def _file_problems(release: Release) -> Iterator[str]:
@@ -56,9 +86,17 @@ def _file_problems(release: Release) -> Iterator[str]:
 
 
 def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
-    """Compare the manifest with its config. Versions and the random id can't be verified and are taken as stated."""
+    """Compare the manifest with its config and catalog.
+
+    What made the release and its random id can't be verified and are taken as stated.
+    """
     given = release.manifest
     expected = _read_back(manifest_of(release.config, planned, release.release_id, {}, {}))
+    if given["format"] == FORMAT_1:
+        expected = {key: value for key, value in expected.items() if key not in SINCE_FORMAT_2}
+    for key in ("catalog", "catalog_sha256"):
+        if key in expected and given.get(key) != expected[key]:
+            yield f"{key} in the manifest is not what its tables and levels give"
     if not isinstance(given.get("privacy"), dict):
         yield "the manifest has no privacy statement"
     else:
@@ -87,6 +125,10 @@ def _rows_problems(
     release: Release, output: Tabulation | Derived, frame: pl.DataFrame, noise: grid.NoiseOf
 ) -> Iterator[str]:
     file = table_path(output)
+    # Counted first: a hostile manifest could ask for a grid that fills the memory.
+    if grid.size(release.config, output) != frame.height:
+        yield f"{file}: the rows don't match the grid of the config, in its order"
+        return
     expected = grid.output_frame(release.config, output, noise=noise)
     keys = list(grid.KEYS)
     if not frame.select(keys).equals(expected.select(keys)):

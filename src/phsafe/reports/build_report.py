@@ -44,7 +44,11 @@ def report(
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     release = phsafe.release(
-        ...         "examples/acs-ri.json", "tests/data/small", f"{folder}/release", ledger=f"{folder}/small.ledger"
+        ...         "examples/acs-ri.json",
+        ...         "tests/data/small",
+        ...         f"{folder}/release",
+        ...         ledger=f"{folder}/small.ledger",
+        ...         new_ledger=True,
         ...     )
         ...     estimates = phsafe.estimate(release, "independent")
         ...     page = phsafe.report(release, f"{folder}/report.html", estimates=estimates, title="Rhode Island")

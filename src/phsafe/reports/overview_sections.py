@@ -50,6 +50,7 @@ def head(subject: Subject) -> Html:
             class_="lead",
         ),
         _warning(subject),
+        _catalog(subject),
         el(
             "ul",
             *(el("li", el("b", value), el("span", name), el("small", note)) for value, name, note in figures),
@@ -71,6 +72,15 @@ def _warning(subject: Subject) -> Html | None:
         class_="warning",
         role="note",
     )
+
+
+def _catalog(subject: Subject) -> Html | None:
+    """How the tables and levels differ from those that PHSafe ships."""
+    notes = subject.release.catalog_notes
+    if not notes:
+        return None
+    items = [el("li", note) for note in notes[1:]]
+    return el("div", el("p", el("b", notes[0])), el("ul", *items) if items else None, class_="warning", role="note")
 
 
 def published(subject: Subject) -> Html:
@@ -216,6 +226,13 @@ def _facts(subject: Subject) -> Iterator[tuple[Child, Child]]:
     versions = subject.release.manifest.get("versions")
     known = list(versions.items())[:MAX_VERSIONS] if isinstance(versions, dict) else []
     yield "Made with", ", ".join(f"{printable(name, 40)} {printable(value, 40)}" for name, value in known)
+    for name, part in (("Built from", "build"), ("On", "platform")):
+        stated = subject.release.manifest.get(part)
+        if isinstance(stated, dict):
+            shown = [f"{printable(key, 40)} {printable(value, 80)}" for key, value in stated.items() if value]
+            yield name, ", ".join(shown[:MAX_VERSIONS])
+    if "catalog_sha256" in subject.release.manifest:
+        yield "Catalog", f"SHA-256 {printable(subject.release.manifest['catalog_sha256'], 80)}"
     yield "Check", "failed" if subject.problems else "passed: complete and unchanged when this page was made"
     yield "Finished tables", _source(subject)
     yield "This page", f"phsafe {version('phsafe')}"

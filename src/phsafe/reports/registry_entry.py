@@ -100,7 +100,11 @@ def registry(
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
         ...     release = phsafe.release(
-        ...         "examples/acs-ri.json", "tests/data/small", f"{folder}/release", ledger=f"{folder}/small.ledger"
+        ...         "examples/acs-ri.json",
+        ...         "tests/data/small",
+        ...         f"{folder}/release",
+        ...         ledger=f"{folder}/small.ledger",
+        ...         new_ledger=True,
         ...     )
         ...     todo = phsafe.registry(release, f"{folder}/entry.yaml", name="Households 2030")
         >>> todo[:2]
@@ -238,7 +242,7 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
     config = release.config
     versions = release.manifest.get("versions")
     known = versions if isinstance(versions, dict) else {}
-    software = " and ".join(f"{printable(n, 40)} {printable(v, 40)}" for n, v in list(known.items())[:10])
+    software = ", ".join(f"{printable(n, 40)} {printable(v, 40)}" for n, v in list(known.items())[:10])
     tau = ", ".join(
         f"{name} {config.tau[name]}"
         for name in dict.fromkeys(m.tabulation.name for m in config.measurements() if m.tabulation.is_truncated)
@@ -278,7 +282,7 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
                 *(f"- {name}: {least:,.1f} to {most:,.1f}" for name, least, most in _margins(costs)),
             ]
         ),
-        "additional_information": f"Release {printable(release.release_id, 80)}.",
+        "additional_information": " ".join([f"Release {printable(release.release_id, 80)}.", *release.catalog_notes]),
     }
 
 

@@ -69,6 +69,7 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    keep_ignored()
     received: list[int] = []
     handlers = _current_handlers()
     for number in handlers:
@@ -79,6 +80,14 @@ def uninterrupted() -> Iterator[None]:
         _restore(handlers)
     for number in received[:1]:
         signal.raise_signal(number)
+
+
+def keep_ignored() -> None:
+    """Ignore again what was ignored at the start, as in a script's background job: Polars replaces it when loaded."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_IGN)
 
 
 def wait_for(futures: Collection[Future[Any]]) -> None:
