@@ -6,6 +6,8 @@ import pkgutil
 import re
 from pathlib import Path
 
+import pytest
+
 from phsafe.model.exact_numbers import round_up
 from phsafe.model.schema import LAYOUTS
 from phsafe.model.tables import CENSUS_2020
@@ -19,7 +21,8 @@ from phsafe.pipeline.validation import (
     STATE_NOT_EMPTY,
     UNCLASSIFIED,
 )
-from phsafe.privacy.budgets import compare
+from phsafe.privacy.mode_comparison import compare
+from phsafe.privacy_math.level_structure import structure_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -55,7 +58,41 @@ def test_privacy_lists_the_loss_of_the_2020_noise():
     ]
     assert rows("privacy.md", "United States") == expected
     total = expected[-2]
-    assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.488, 1.257, 1.954, 2.515]
+    assert [round(float(total[i]), 3) for i in (3, 2, 5, 4)] == [0.473, 1.257, 1.891, 2.515]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "ρ = 0.473 rather than the stated 1.257" in readme and "1.891 rather than 2.515" in readme.replace("\n", " ")
+    gains = [
+        [
+            f"`{name}`",
+            *(round_up(loss, 6) for loss in (found.loss.unbounded, found.loss.bounded)),
+            *("–".join(f"{ratio:.3f}" for ratio in pair) for pair in (found.unbounded, found.bounded)),
+        ]
+        for name, found in us.gains.items()
+    ]
+    assert rows("privacy.md", "sensitivity mode") == gains
+    events = us.published.events
+    alone = [sum(getattr(event.tight_loss(), kind) for event in events) for kind in ("unbounded", "bounded")]
+    assert [round(float(loss), 3) for loss in alone] == [0.480, 1.922]
+
+
+@pytest.mark.parametrize("name", ["us", "pr"])
+def test_readme_states_how_much_noise_the_tight_modes_save(name):
+    """By level, at the stated budgets: the noise saved, and that the loss which the mode keeps is no larger."""
+    budgets = {one.config.sensitivity: one for one in compare(ROOT / "examples" / f"{name}.json").budgets}
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for mode, neighbours in (("tight", "unbounded"), ("tight-bounded", "bounded")):
+        saved = {}
+        for before, after in zip(budgets["published"].rows, budgets[mode].rows, strict=True):
+            assert getattr(after.event.loss, neighbours) <= getattr(before.event.loss, neighbours)
+            tabulation = CENSUS_2020.tabulation(before.event.tabulation)
+            level = next(level for level in CENSUS_2020.levels if level.key == before.event.level)
+            moves = structure_of(tabulation, level).level_class == "moves"
+            saved.setdefault((tabulation.kind, moves), set()).add(round(100 * (1 - after.moe / before.moe)))
+        persons, units = saved["persons", True], saved["units", True]
+        assert f"{min(persons)} to {max(persons)} % smaller" in readme
+        assert mode == "tight" or (units == {0} and "and 0 % for units" in readme)
+        for kind in ("persons", "units"):
+            assert min(saved[kind, False]) > max(saved[kind, True])
 
 
 def test_every_documented_name_exists():

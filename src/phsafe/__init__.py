@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from phsafe.model.spec import Catalog
     from phsafe.model.tables import CENSUS_2020
     from phsafe.pipeline.calls import exact_tables, release, tabulate, validate
-    from phsafe.privacy.budgets import Budget, Comparison, budget, compare
+    from phsafe.privacy.budgets import Budget, budget
+    from phsafe.privacy.mode_comparison import Comparison, compare
     from phsafe.privacy_audit import audit
     from phsafe.releases.release_folder import Release
     from phsafe.reports import registry, report
@@ -32,7 +33,7 @@ _HOMES = {
     "Budget": "phsafe.privacy.budgets",
     "CENSUS_2020": "phsafe.model.tables",
     "Catalog": "phsafe.model.spec",
-    "Comparison": "phsafe.privacy.budgets",
+    "Comparison": "phsafe.privacy.mode_comparison",
     "Config": "phsafe.configs.config",
     "EngineOptions": "phsafe.engines",
     "Estimates": "phsafe.estimation",
@@ -41,7 +42,7 @@ _HOMES = {
     "accuracy": "phsafe.accuracy_study",
     "audit": "phsafe.privacy_audit",
     "budget": "phsafe.privacy.budgets",
-    "compare": "phsafe.privacy.budgets",
+    "compare": "phsafe.privacy.mode_comparison",
     "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
     "exact_tables": "phsafe.pipeline.calls",

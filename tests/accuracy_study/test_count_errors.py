@@ -124,9 +124,9 @@ class _TooLittle(Session):
         self._config, self._counts = config, counts
 
     def measure(self, m):
-        noise = noise_of(self._config, m)
+        (noise,) = noise_of(self._config, m)
         exact = self._counts[m.tabulation.name, m.level.key]
-        self.completed.append((m, noise))
+        self.completed.append((m, (noise,)))
         return make_noise(self._config.privacy, len(exact), self.factor * noise.scale)(exact.tolist())
 
 

@@ -118,7 +118,12 @@ def test_lock_solve_undo_and_redo(page: Page):
 def test_tight_exact_and_joint_margins_and_pure_dp(page: Page):
     choose(page, "sensitivity", "tight")
     assert float(moe(page, "PH1_num", "state_A-G")) == pytest.approx(68 * 10 / 11 / 2**0.5, abs=0.01)
-    assert page.locator("#total-bounded").inner_text() == "5.029124"
+    assert page.locator("#total-bounded").inner_text() == "4.8789864"
+    choose(page, "sensitivity", "structured")
+    assert float(moe(page, "PH1_num", "state_*")) == pytest.approx(200 / 22, abs=0.01)
+    for mode in ("tight", "tight-bounded", "structured"):
+        note = page.locator(f'label:has(input[name="sensitivity"][value="{mode}"])').get_attribute("title")
+        assert "can protect a whole household less" in note
     choose(page, "sensitivity", "published")
     page.locator('input[name="moe-kind"][value="exact"]').check(force=True)
     assert moe(page, "PH1_denom", "usa_*") == "496"

@@ -354,3 +354,39 @@ class TestFiles:
         assert Config.load(us_document) == Config.load(us)
         assert Config.load(json.loads(us.read_text())) == Config.load(us)
         assert Config.load(Config.load(us)) == Config.load(us)
+
+
+def test_a_share_for_blind_cells(us_document):
+    config = Config.load(us_document | {"sensitivity": "structured", "blind_share": {"PH3": Decimal("0.25")}})
+    level = config.catalog.levels[0]
+    assert [block.share for block in config.blocks(config.catalog.tabulation("PH3"), level)] == [
+        Fraction(1, 4),
+        Fraction(3, 4),
+    ]
+    assert Config.load(config.to_production()) == config
+    assert "blind_share" not in Config.load(us_document).to_production()
+
+
+@pytest.mark.parametrize("share", [0, 1, -1, 2, "0.5", True, float("nan"), None])
+def test_a_share_outside_of_0_to_1_is_refused(us_document, share):
+    with pytest.raises(ConfigError, match="blind_share, PH3: expected a number between 0 and 1"):
+        Config.load(us_document | {"blind_share": {"PH3": share}})
+
+
+def test_a_share_for_a_tabulation_without_persons_is_refused(us_document):
+    with pytest.raises(ConfigError, match="blind_share: expected only"):
+        Config.load(us_document | {"blind_share": {"PH1_denom": Decimal("0.5")}})
+
+
+def test_structured_targets_are_met_by_every_block(us_document):
+    """A target is about the noisiest block, and a given share counts."""
+    targets = {name: dict.fromkeys(levels, 100) for name, levels in us_document.pop("privacy_budget").items()}
+    for shares in ({}, {"PH3": Decimal("0.9")}):
+        config = Config.load(us_document | {"moe_target": targets, "sensitivity": "structured", "blind_share": shares})
+        for tabulation, level, budget in config.measurements():
+            margins = [
+                1.645 * float(block.noise_factor("zcdp") / Fraction(budget)) ** 0.5
+                for block in config.blocks(tabulation, level)
+            ]
+            assert int(max(margins)) <= 100
+            assert max(margins) > 98 or budget <= Decimal("0.0002")

@@ -13,8 +13,11 @@ PERSON_COLUMNS = ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
 FAMILY = ("20", "21", "23", "25", "26", "27", "28", "29", "30", "31", "32", "33")
 
 
-def tabulate(persons, units, geo, *, states, tau, truncate=True):
-    """(tabulation, region type, region, iteration, cell) → count, for every positive count, including derived ones."""
+def tabulate(persons, units, geo, *, states, tau, truncate=True, structured=False):
+    """(tabulation, region type, region, iteration, cell) → count, for every positive count, including derived ones.
+
+    If `structured`, the total of PH1_num and three cells of PH3 are counted without units and without truncation.
+    """
     homes = housing_units(units, geo, states)
     counts = Counter()
 
@@ -128,6 +131,15 @@ def tabulate(persons, units, geo, *, states, tau, truncate=True):
     count_oversized("PH4_oversized", "PH4", in_family, family, lambda unit: 1)
     count_oversized("PH6_oversized", "PH6", own_child, any_unit, own_child_family(2, 5), everyone)
     count_oversized("PH7_oversized", "PH7", in_household, any_unit, lambda unit: ph7_cell(None, unit))
+    if structured:
+        for key in [k for k in counts if (k[0] == "PH1_num" and k[3] == "*") or (k[0] == "PH3" and k[4] in (2, 9, 10))]:
+            del counts[key]
+        for person in persons:
+            state = located(person["MAFID"], geo, states) if person["MAFID"] is not None else None
+            if state is not None and in_household(person) and age_cell(person, None) is not None:
+                add(counts, "PH1_num", {"STATE": state}, age_cell(person, None), ["*"])
+            if state is not None and child(person) and ph3_cell(person, {"HHT2": None}) is not None:
+                add(counts, "PH3", {"STATE": state}, ph3_cell(person, {"HHT2": None}), by_person(person, None))
     for (name, region_type, region, code, cell), n in list(counts.items()):
         if name == "PH4":
             counts["PH5_num", region_type, region, code, cell] += n

@@ -136,20 +136,24 @@ CHECKED = settings(max_examples=25, deadline=None, suppress_health_check=list(He
     population=POPULATION,
     tau=TAU,
     truncate=st.sampled_from([True, True, True, False]),
+    mode=st.sampled_from(["published", "structured"]),
     batch=st.sampled_from([1, 3, kernel.BATCH_ROWS]),
     first_mafid=st.integers(100_000_001, 800_000_000),
     random=st.randoms(use_true_random=False),
 )
-def test_engine_matches_the_oracle(population, tau, truncate, batch, first_mafid, random, engine, document, as_dict):
+def test_engine_matches_the_oracle(
+    population, tau, truncate, mode, batch, first_mafid, random, engine, document, as_dict
+):
     tables = records(population, first_mafid)
     for table in tables:
         random.shuffle(table)
-    config = Config.load(document | {"tau": tau})
+    config = Config.load(document | {"tau": tau, "sensitivity": mode})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "BATCH_ROWS", batch)
         tabulated = scan_tables(load(frames(tables), engine), config, engine)
     counted = as_dict(tidy(config, tabulated.counts(truncate=truncate)))
-    by_hand = oracle.tabulate(*as_read(tables), states=STATES, tau=tau, truncate=truncate)
+    structured = mode == "structured"
+    by_hand = oracle.tabulate(*as_read(tables), states=STATES, tau=tau, truncate=truncate, structured=structured)
     assert set(by_hand) <= set(counted)
     assert {key: n for key, n in counted.items() if n} == by_hand
 

@@ -41,18 +41,24 @@ def _noisy(config: Config, counts, seed: int = 0, scale: float = 1.0) -> dict[st
     rng = np.random.default_rng(seed)
     frames = defaultdict(list)
     for m in config.measurements():
-        noise = expected_noise(config, m)
         truth = counts[m.tabulation.name, m.level.key]
+        of_cell = {
+            cell: noise
+            for block, noise in zip(config.blocks(m.tabulation, m.level), expected_noise(config, m), strict=True)
+            for cell in block.cells
+        }
+        noises = [of_cell[cell] for cell in m.tabulation.cells]
+        scales = np.resize([noise.scale for noise in noises], truth.shape)
         if config.privacy == "zcdp":
-            error = np.rint(rng.normal(0, scale * noise.scale, truth.shape))
+            error = np.rint(rng.normal(0, scale * scales, truth.shape))
         else:
-            q = 1 - np.exp(-1 / noise.scale / max(scale, 1e-9))
+            q = 1 - np.exp(-1 / scales / max(scale, 1e-9))
             error = rng.geometric(q, truth.shape) - rng.geometric(q, truth.shape)
         rows = grid.level_rows(config, m.tabulation, m.level)
         frame = pl.DataFrame(rows, schema=list(grid.KEYS), orient="row").with_columns(
             COUNT=pl.Series(truth + error.astype(np.int64)),
             NOISE_DISTRIBUTION=pl.lit(DISTRIBUTIONS[config.privacy]),
-            VARIANCE=pl.lit(noise.variance),
+            VARIANCE=pl.Series(np.resize([noise.variance for noise in noises], truth.shape)),
         )
         frames[m.tabulation.name].append(frame)
     return {name: grid.in_file_order(config, pl.concat(parts)) for name, parts in frames.items()}

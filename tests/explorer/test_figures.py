@@ -25,7 +25,7 @@ from phsafe.explorer.page_answers import evaluate, scenario_2020
 from phsafe.explorer.plain_language import average, count, guesses, guesses_any_noise, percent_up
 from phsafe.explorer.public_tables import groups, truncation, universes
 from phsafe.explorer.scenario import BudgetEntry, Scenario
-from phsafe.model.tables import CENSUS_2020, PH1, PH8
+from phsafe.model.tables import CENSUS_2020, PH1, PH3, PH8
 from phsafe.privacy.budgets import budget
 
 US = Config.load("examples/us.json")
@@ -209,3 +209,27 @@ def test_group_sizes_follow_from_the_state_profiles():
 def test_the_shipped_shares_name_their_source():
     document = json.loads(Path("src/phsafe/explorer/truncation.json").read_text(encoding="utf-8"))
     assert "synthetic" in document["source"]
+
+
+def test_a_scenario_keeps_the_share_of_blind_cells():
+    config = replace(US, sensitivity="structured", blind_share={"PH3": Decimal("0.25")})
+    scenario = Scenario.from_config(config, "x")
+    again = Scenario.from_dict(scenario.to_dict(), CENSUS_2020)
+    assert again == scenario and again.config()[0] == config
+    for wrong in ({"PH3": "2"}, {"PH3": "x"}, {"PH9": "0.5"}):
+        assert replace(scenario, blind_share=wrong).config()[0] is None
+    assert Scenario.from_dict(scenario.to_dict() | {"blind_share": 3}, CENSUS_2020).blind_share == {}
+
+
+def test_sums_over_both_blocks_add_their_variances():
+    """PH3's total has three blind cells and four others; its other lines have cells of one block."""
+    found = Figures(replace(US, sensitivity="structured"))
+    lines = {line["number"]: line["count"]["state_*"] for line in found.table(PH3)["lines"]}
+    blind, rest = (one.noise for one in found.rows["PH3", "state_*"].event.blocks)
+    assert lines[2]["moe"] == pytest.approx(1.645 * blind.scale)
+    assert lines[3]["moe"] == pytest.approx(1.645 * 2 * rest.scale)
+    assert lines[1]["moe"] == pytest.approx(1.645 * math.sqrt(3 * blind.variance + 4 * rest.variance))
+    assert lines[1]["moe_exact"] == pytest.approx(lines[1]["moe"], abs=1)
+    pure = Figures(replace(US, sensitivity="structured", privacy="puredp"))
+    total = next(line["count"]["state_*"] for line in pure.table(PH3)["lines"] if line["number"] == 1)
+    assert total["moe"] >= max(one.noise.scale for one in pure.rows["PH3", "state_*"].event.blocks)

@@ -42,15 +42,16 @@ def test_the_papers_targets_give_the_papers_46_budgets():
     assert solved.total == Fraction(TOTAL)
 
 
-def test_the_papers_targets_cost_0_488_under_tight():
+def test_the_papers_targets_cost_0_480_under_tight():
     solved = solve(US, paper(sensitivity="tight")).config
-    assert round(float(solved.total), 3) == 0.488
+    assert solved.total == Fraction("0.480483")
+    assert "0.480483" in (Path(__file__).parents[2] / "docs" / "explore.md").read_text(encoding="utf-8")
     assert solved.sensitivity == "tight"
 
 
 def test_target_for_finds_the_roundest_target_of_a_budget():
     for m in US.measurements():
-        assert target_for(US, m.tabulation.name, m.budget) == PAPER[m.tabulation.name][m.level.key]
+        assert target_for(US, (m.tabulation.name, m.level.key), m.budget) == PAPER[m.tabulation.name][m.level.key]
 
 
 def test_a_fixed_total_with_equal_weights_beats_2020():
@@ -93,7 +94,10 @@ def test_targets_limit_the_split_of_a_total():
 @pytest.mark.parametrize(("mode", "stated"), [("published", "0.5"), ("tight", "0.25"), ("tight-bounded", "0.5")])
 def test_a_total_can_be_a_bounded_loss(mode, stated):
     request = Request.load({"total": 1, "neighbours": "bounded", "sensitivity": mode}, US)
-    assert solve(US, request).config.total == Fraction(stated)
+    config = solve(US, request).config
+    assert 1 - Fraction("0.00001") < plan(config).total.bounded <= 1
+    # The levels of a tabulation share some of their loss, unless it is the published one.
+    assert config.total == Fraction(stated) if request.sensitivity == "published" else config.total > Fraction(stated)
 
 
 def test_pure_dp_splits_and_meets_targets():
@@ -101,7 +105,7 @@ def test_pure_dp_splits_and_meets_targets():
     assert solution.config.total == Fraction(TOTAL)
     assert squared_moe(solution.config) < squared_moe(solution.before)
     targeted = solve(US, paper(privacy="puredp")).config
-    assert targeted.budgets["PH1_denom"]["usa_*"] == budget_for(targeted, "PH1_denom", Decimal(500))
+    assert targeted.budgets["PH1_denom"]["usa_*"] == budget_for(targeted, ("PH1_denom", "usa_*"), Decimal(500))
 
 
 def test_weights_by_cells_favour_large_levels():
@@ -123,7 +127,8 @@ def test_a_total_is_met_where_losses_per_budget_differ(mode, neighbours):
         "floors": {"PH4_dropped": 0.01},
     }
     solution = solve(measured, Request.load(request, measured))
-    assert getattr(plan(solution.config).total, neighbours) == 2
+    loss = getattr(plan(solution.config).total, neighbours)
+    assert loss == 2 if mode == "published" else 2 - Fraction("0.00001") < loss <= 2
     budgets = solution.config.budgets
     assert budgets["PH1_num"] == measured.budgets["PH1_num"]
     assert budgets["PH3_dropped"]["usa_*"] == measured.budgets["PH3_dropped"]["usa_*"]
@@ -162,7 +167,7 @@ def test_moving_a_millionth_never_improves_a_split(items, extra, power):
 )
 def test_a_target_is_met_after_rounding(target, tau, privacy):
     config = Config.load({**US.to_production(), "tau": {**US.tau, "PH3": tau}, "privacy_defn": privacy})
-    rho = budget_for(config, "PH3", target)
+    rho = budget_for(config, ("PH3", "usa_*"), target)
     assert rho == rho.quantize(Decimal("0.000001"))
     budget = float(rho)
     moe = (

@@ -123,7 +123,7 @@ def test_recalculation_equals_phsafe_budget_before_and_after_changes(tmp_path):
     changed = replace(US, sensitivity="tight", tau={**US.tau, "PH1_num": 7}, budgets=budgets)
     budgets["PH3"]["state_A-G"] = Decimal("0.25")
     budgets["PH1_denom"]["state_*"] = Decimal(5)
-    budgets["PH7"]["usa_*"] = budget_for(changed, "PH7", Decimal(123))
+    budgets["PH7"]["usa_*"] = budget_for(changed, ("PH7", "usa_*"), Decimal(123))
     budgets["PH6"]["state_*"] = Decimal(0)
     check(recalculated(content, tmp_path, changes), changed)
 
@@ -155,7 +155,7 @@ def test_recalculation_of_what_truncation_drops(tmp_path):
     }
     budgets = {name: dict(levels) for name, levels in measured.budgets.items()}
     changed = replace(measured, sensitivity="tight-bounded", tau={**measured.tau, "PH1_num": 7}, budgets=budgets)
-    budgets["PH1_dropped"]["state_*"] = budget_for(changed, "PH1_dropped", Decimal(30))
+    budgets["PH1_dropped"]["state_*"] = budget_for(changed, ("PH1_dropped", "state_*"), Decimal(30))
     budgets["PH7_oversized"]["usa_*"] = Decimal(0)
     book = recalculated(content, tmp_path, changes)
     check(book, changed)
@@ -218,3 +218,8 @@ def test_labels_never_become_formulas(tmp_path):
     with zipfile.ZipFile(path) as archive:
         sheets = [archive.read(n).decode() for n in archive.namelist() if n.startswith("xl/worksheets/sheet")]
     assert not any("cmd|" in formula for sheet in sheets for formula in sheet.split("<f>")[1:])
+
+
+def test_the_structured_mode_is_refused():
+    with pytest.raises(PHSafeError, match="the workbook has formulas for the modes published, tight, tight-bounded"):
+        workbook(Figures(replace(US, sensitivity="structured")))

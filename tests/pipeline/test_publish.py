@@ -12,6 +12,7 @@ import shutil
 import signal
 import stat
 import time
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,11 +23,14 @@ import phsafe
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import FinishedError, OutputError, PHSafeError
+from phsafe.model.conditions import where
+from phsafe.model.spec import Line, Table, Tabulation
+from phsafe.model.tables import CENSUS_2020
 from phsafe.pipeline import publish, release_ledger
 from phsafe.pipeline.fingerprint import fingerprint_chunks
 from phsafe.privacy.ledger import Ledger
 from phsafe.releases.release_folder import Release
-from phsafe.releases.verify import problems
+from phsafe.releases.verify import ledger_problems, problems
 from phsafe.system.interrupts import FinishedInterrupt, stoppable
 
 ROWS = {
@@ -62,7 +66,8 @@ def test_a_release_has_every_file_with_its_rows_and_integers(released):
 
 
 @pytest.mark.parametrize(
-    ("mode", "person", "unit"), [("published", 242, 2), ("tight", 100, 1), ("tight-bounded", 200, 2)]
+    ("mode", "person", "unit"),
+    [("published", 242, 2), ("tight", 50, 0.5), ("tight-bounded", 100, 1), ("structured", 0.5, 0.5)],
 )
 def test_variances_are_those_of_the_mode(us, small, tmp_path, mode, person, unit):
     made = release(us, small, tmp_path, sensitivity=mode)
@@ -102,6 +107,57 @@ def test_a_release_can_measure_what_truncation_drops(small, tmp_path):
     assert str(made.manifest["privacy"]["rho"]) == "1.282281"
     assert problems(made) == []
     assert Config.load(made.manifest["config"]) == config
+
+
+def test_a_structured_release_has_the_same_layout_and_lists_its_blocks(us, small, tmp_path, released):
+    """Blind cells are untruncated, have their own variance, and verification notices a swapped one."""
+    made = release(us, small, tmp_path, sensitivity="structured")
+    assert problems(made) == []
+    for name in ROWS:
+        keys = ["REGION_ID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL"]
+        assert made.measurements(name).select(keys).equals(released.measurements(name).select(keys))
+    entry = next(e for e in made.manifest["levels"] if (e["tabulation"], e["level"]) == ("PH3", "state_A-G"))
+    blind, rest = entry["blocks"]
+    assert (blind["cells"], blind["without_units"], rest["cells"], rest["without_units"]) == (
+        [2, 9, 10], True, [4, 5, 6, 7], False,
+    )  # fmt: skip
+    assert blind["budget"] + rest["budget"] == entry["budget"] and entry["variance"] == rest["variance"]
+    frame = made.measurements("PH3").filter(REGION_TYPE="STATE", ITERATION_CODE="A")
+    variances = {cell: part["VARIANCE"].unique().to_list() for (cell,), part in frame.group_by("DATA_CELL")}
+    assert all(variances[cell] == pytest.approx([float(blind["variance"])]) for cell in blind["cells"])
+    assert all(variances[cell] == pytest.approx([float(rest["variance"])]) for cell in rest["cells"])
+    privacy = made.manifest["privacy"]
+    assert privacy["rho"] == Decimal("1.2383568") < sum(e["loss"] for e in made.manifest["levels"])
+    assert "public" in privacy["assumptions"][0] and "household" in privacy["assumptions"][1]
+    assert "assumptions" not in released.manifest["privacy"]
+    (charge,) = Ledger(tmp_path / "ledger").charges()
+    assert (charge.loss.unbounded, charge.loss.bounded) == (Fraction(privacy["rho"]), Fraction(privacy["rho_bounded"]))
+    assert ledger_problems(made, tmp_path / "ledger") == []
+    file = made.path / "PH3" / "ph3.csv"
+    file.write_text(file.read_text().replace(repr(variances[2][0]), repr(variances[4][0])))
+    assert any("VARIANCE doesn't match" in problem for problem in problems(made))
+
+
+def test_a_structured_release_through_another_catalog_opens_from_its_folder_alone(us_document, small, tmp_path):
+    """Which cells of a table are counted without units follows from the catalog in the manifest."""
+    cells = {1: where(RELSHIP="30"), 2: where(RELSHIP="31", TEN="1")}
+    table = Table(
+        "PH9", "Relatives", "Population in households", (Line(1, "Grandchildren"), Line(2, "Parents")),
+        (Tabulation("PH9", cells, persons=where(RTYPE=3)),),
+    )  # fmt: skip
+    budgets = us_document["privacy_budget"] | {
+        "PH9": {level.key: int(level.key == "state_*") for level in CENSUS_2020.levels}
+    }
+    catalog, document = CENSUS_2020.extended((table,)), us_document | {"privacy_budget": budgets}
+    document["tau"] = document["tau"] | {"PH9": 3}
+    document["blind_share"] = {"PH9": 0.25}
+    release(document, small, tmp_path, sensitivity="structured", catalog=catalog, max_rho=20)
+    opened = Release.open(tmp_path / "out")
+    assert problems(opened) == [] and ledger_problems(opened, tmp_path / "ledger") == []
+    entry = next(entry for entry in opened.manifest["levels"] if entry["tabulation"] == "PH9")
+    blocks = [(block["cells"], block["without_units"], block["budget"]) for block in entry["blocks"]]
+    assert blocks == [([1], True, Decimal("0.25")), ([2], False, Decimal("0.75"))]
+    assert opened.config.blind_share == {"PH9": Decimal("0.25")}
 
 
 def test_derived_tabulations_follow_their_source(released):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from io import StringIO
@@ -13,11 +14,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from phsafe.cli.app import app
+from phsafe.cli.arguments import SensitivityMode
 from phsafe.cli.output import OUTPUT
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.privacy.budgets import budget, compare
+from phsafe.privacy.budgets import budget
 from phsafe.privacy.mechanism import noise_of
+from phsafe.privacy.mode_comparison import compare
+from phsafe.privacy_math.sensitivity import MODES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 US = EXAMPLES / "us.json"
@@ -82,25 +86,46 @@ def test_the_papers_totals_and_every_margin_of_error():
 
 
 def test_reported_noise_is_that_of_a_release():
-    for mode in ("published", "tight", "tight-bounded"):
+    for mode in MODES:
         config = Config.load(US).with_sensitivity(mode)
-        reported = [row.event.noise for row in budget(config).rows]
+        reported = [tuple(one.noise for one in row.event.blocks) for row in budget(config).rows]
         assert reported == [noise_of(config, m) for m in config.measurements()]
+
+
+def test_a_level_with_two_blocks_shows_the_noisiest_and_lists_both():
+    document = exact(run("budget", US, "--sensitivity", "structured", "--json").stdout)
+    rows = {(row["tabulation"], row["level"]): row for row in document["levels"]}
+    blocks = rows["PH3", "state_*"]["blocks"]
+    assert [block["cells"] for block in blocks] == [[2, 9, 10], [4, 5, 6, 7]]
+    assert sum(block["budget"] for block in blocks) == rows["PH3", "state_*"]["rho"]
+    assert rows["PH3", "state_*"]["sigma2"] == max(block["sigma2"] for block in blocks)
+    assert [key for key, row in rows.items() if "blocks" in row] == [k for k in rows if k[0] == "PH3"]
+    assert float(rows["PH1_num", "state_*"]["moe"]) < 10, "counted without the unit table"
+
+
+def test_the_modes_say_what_they_assume():
+    for mode in MODES:
+        text = " ".join(run("budget", US, "--sensitivity", mode).stdout.split())
+        assert ("geography of an address is public" in text) == (mode != "published")
+    (option,) = SensitivityMode.__metadata__
+    assert "structured" in option.help and "protect a whole household less" in option.help
 
 
 @pytest.mark.parametrize(
     ("mode", "rho", "bounded", "delta_person", "person", "unit"),
     [
         ("published", "1.257281", "2.514562", 22, 242, 2),
-        ("tight", "1.257281", "5.029124", 10 * 2**0.5, 100, 1),
-        ("tight-bounded", "0.6286405", "2.514562", 20 * 2**0.5, 200, 2),
+        ("tight", "1.2197466", "4.8789864", 10, 50, 0.5),
+        ("tight-bounded", "0.6098733", "2.4394932", 20, 100, 1),
+        ("structured", "1.2383568", None, 1, 0.5, 0.5),
     ],
 )
 def test_modes(mode, rho, bounded, delta_person, person, unit):
     result = run("budget", US, "--sensitivity", mode, "--json")
     assert result.exit_code == 0
     document = exact(result.stdout)
-    assert (document["total"]["rho"], document["total"]["rho_bounded"]) == (Decimal(rho), Decimal(bounded))
+    assert document["total"]["rho"] == Decimal(rho)
+    assert bounded is None or document["total"]["rho_bounded"] == Decimal(bounded)
     first = next(row for row in document["levels"] if row["tabulation"] == "PH1_num")
     unit_row = next(row for row in document["levels"] if row["tabulation"] == "PH1_denom")
     assert float(first["sensitivity"]) == pytest.approx(delta_person)
@@ -153,18 +178,45 @@ def test_tables_fit_eighty_columns_with_all_digits():
     assert "…" not in text
 
 
-def test_comparison_shows_three_modes_and_the_2020_noise_accounted_tightly():
+def test_comparison_shows_all_modes_and_the_2020_noise_accounted_tightly():
     result = run("budget", US, "--compare")
     assert result.exit_code == 0
     line = next(line for line in result.stdout.split("\n") if "2020 noise accounted tightly" in line)
     unbounded, bounded = line.split()[4:6]
-    assert float(unbounded) == pytest.approx(0.488, abs=0.0005)
-    assert float(bounded) == pytest.approx(1.954, abs=0.0005)
+    assert float(unbounded) == pytest.approx(0.4727, abs=0.0001)
+    assert float(bounded) == pytest.approx(1.8909, abs=0.0001)
     document = exact(run("budget", US, "--compare", "--json").stdout)
-    assert list(document["modes"]) == ["published", "tight", "tight-bounded"]
-    assert float(document["published_accounted_tightly"]["total"]["rho"]) == pytest.approx(0.488, abs=0.0005)
-    moe = [document["modes"][mode]["levels"][0]["moe"] for mode in document["modes"]]
-    assert [float(m / moe[0]) for m in moe] == pytest.approx([1, 0.643, 0.909], abs=0.001)
+    assert list(document["modes"]) == ["published", "tight", "tight-bounded", "structured"]
+    assert float(document["published_accounted_tightly"]["total"]["rho"]) == pytest.approx(0.4727, abs=0.0001)
+    for row, expected in ((0, [1, 0.4545, 0.643, 0.0455]), (1, [1, 0.643, 0.909, 0.643])):
+        moe = [document["modes"][mode]["levels"][row]["moe"] for mode in document["modes"]]
+        assert [float(m / moe[0]) for m in moe] == pytest.approx(expected, abs=0.001)
+
+
+def test_the_comparison_shows_what_each_mode_saves():
+    """Loss at the published margins, and margins at the published losses, for both privacy definitions."""
+    found = compare(US).gains
+    assert found["published"].loss == compare(US).published.total
+    assert found["published"].unbounded == found["published"].bounded == (1.0, 1.0)
+    assert found["tight"].loss == found["tight-bounded"].loss == compare(US).published_accounted_tightly
+    assert found["tight"].unbounded == pytest.approx(found["tight-bounded"].unbounded)
+    # State `*` of PH1_num, the narrowest cell: ± 9 before any joint fit, at the unbounded loss of 2020.
+    assert found["structured"].unbounded[0] * 200 < 10
+    document = exact(run("budget", US, "--compare", "--json").stdout)["gains"]["structured"]
+    assert float(document["at_published_margins"]["rho"]) == pytest.approx(float(found["structured"].loss.unbounded))
+    pure = compare({**Config.load(US).to_production(), "privacy_defn": "puredp"})
+    assert pure.gains["tight"].loss == pure.published_accounted_tightly
+
+
+def test_margins_after_joint_estimation_are_shown_if_they_are_known():
+    modes = compare(US)
+    assert "finished" not in modes.to_dict() and "joint estimation" not in shown(modes.render())
+    known = {
+        b.config.sensitivity: {(r.event.tabulation, r.event.level): 8765.25 for r in b.rows} for b in modes.budgets
+    }
+    fitted = replace(modes, finished=known)
+    assert fitted.to_dict()["finished"]["tight"]["PH3"]["state_A-G"] == 8765.25
+    assert shown(fitted.render()).count("8765.25") == 4 * len(modes.budgets[0].rows)
 
 
 @pytest.mark.parametrize("delta", ["0", "1", "-1", "nan", "inf", "x", "1e-999999999"])

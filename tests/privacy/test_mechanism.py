@@ -104,7 +104,7 @@ def test_residuals_of_whole_runs_have_the_reported_variances():
         for m in US.measurements():
             key = (m.tabulation.name, m.level.key)
             residuals = np.array(session.measure(m)) - counts[key]
-            squares[key].extend(residuals.astype(float) ** 2 / noise_of(US, m).variance)
+            squares[key].extend(residuals.astype(float) ** 2 / noise_of(US, m)[0].variance)
     for key, values in squares.items():
         tail = stats.chi2.sf(sum(values), len(values)), stats.chi2.cdf(sum(values), len(values))
         # σ is above 10 at every level, where the squares of a discrete Gaussian are chi-square to many digits.
@@ -120,36 +120,48 @@ def test_residuals_of_whole_runs_have_the_reported_variances():
 @pytest.mark.parametrize("config", variants(US) + variants(PR))
 def test_the_scale_is_the_smallest_that_the_map_accepts(config):
     for m in config.measurements():
-        noise, delta = noise_of(config, m), of(m.tabulation.kind, config.tau_of(m.tabulation), config.sensitivity)
-        budget, _ = delta.loss(config.privacy, Fraction(m.budget))
-        distance = delta.distance(config.privacy)
-        sensitivity = distance if config.privacy == "zcdp" else int(distance)
+        blocks = config.blocks(m.tabulation, m.level)
+        assert sum(block.share for block in blocks) == 1
+        for block, noise in zip(blocks, noise_of(config, m), strict=True):
+            budget, _ = block.delta.loss(config.privacy, block.share * Fraction(m.budget))
+            distance = block.delta.distance(config.privacy)
+            sensitivity = distance if config.privacy == "zcdp" else int(distance)
 
-        def loss(scale, sensitivity=sensitivity):
-            return Fraction(make_noise(config.privacy, 3, scale).map(sensitivity))
+            def loss(scale, sensitivity=sensitivity):
+                return Fraction(make_noise(config.privacy, 3, scale).map(sensitivity))
 
-        assert loss(noise.scale) <= budget < loss(math.nextafter(noise.scale, 0)) * (1 + Fraction(1, 2**52))
-        assert noise == expected_noise(config, m), "budgets report the noise that releases use"
+            assert loss(noise.scale) <= budget < loss(math.nextafter(noise.scale, 0)) * (1 + Fraction(1, 2**52))
+        assert noise_of(config, m) == expected_noise(config, m), "budgets report the noise that releases use"
 
 
 @pytest.mark.parametrize("config", [c for c in variants(US) if c.privacy == "zcdp"])
 def test_variances_match_the_formulas(config):
     for m in config.measurements():
         tau, rho = config.tau.get(m.tabulation.name), Fraction(m.budget)
+        gate = m.level.iteration_level.is_total and m.tabulation.name in ("PH1_num", "PH1_denom", "PH4", "PH5_denom")
+        tight = Fraction(1 if tau is None else tau**2, 2 if gate else 1)
         k = {
             "published": 2 if tau is None else 2 * (tau + 1) ** 2,
-            "tight": 1 if tau is None else tau**2,
-            "tight-bounded": 2 if tau is None else 2 * tau**2,
+            "tight": tight,
+            "tight-bounded": 2 * tight,
+            "structured": Fraction(1, 2) if gate and m.tabulation.name == "PH1_num" else tight,
         }[config.sensitivity]
-        variance = Fraction(noise_of(config, m).variance)
-        assert k / rho * (1 - Fraction(1, 10**15)) <= variance <= k / rho * (1 + Fraction(1, 10**14))
-        assert Fraction(noise_of(config, m).scale) ** 2 >= k / rho, "never less noise than the exact formula"
+        noises = noise_of(config, m)
+        ks = [k]
+        if len(noises) == 2:  # PH3: three cells of Δ = 1 and four of Δ² = 2τ², with their shares of ρ.
+            share = Fraction("0.0926")
+            assert float(share) == pytest.approx(3**0.5 / (3**0.5 + (4 * 2 * tau**2) ** 0.5), abs=5e-5)
+            ks = [Fraction(1, 2) / share, k / (1 - share)]
+        for noise, factor in zip(noises, ks, strict=True):
+            variance = Fraction(noise.variance)
+            assert factor / rho * (1 - Fraction(1, 10**15)) <= variance <= factor / rho * (1 + Fraction(1, 10**14))
+            assert Fraction(noise.scale) ** 2 >= factor / rho, "never less noise than the exact formula"
 
 
 def test_geometric_scale_and_variance():
     config = replace(PR, privacy="puredp")
     m = config.measurements()[0]
-    noise = noise_of(config, m)
+    (noise,) = noise_of(config, m)
     b = 22 / float(m.budget)
     assert noise.distribution == "Two-Sided Geometric"
     assert noise.scale == pytest.approx(b, rel=1e-14)
@@ -185,7 +197,7 @@ def test_the_largest_scale_is_two_to_the_52():
     """Pure DP for units: b = 2/ε, which is exact in floats if ε is a power of two."""
     config = replace(PR, privacy="puredp")
     unit = next(m for m in config.measurements() if not m.tabulation.counts_persons)
-    assert noise_of(config, unit._replace(budget=Decimal(2.0**-51))).scale == 2.0**52
+    assert noise_of(config, unit._replace(budget=Decimal(2.0**-51)))[0].scale == 2.0**52
     with pytest.raises(ConfigError, match="64-bit"):
         noise_of(config, unit._replace(budget=Decimal(2.0**-51 * (1 - 2.0**-52))))
 
@@ -206,8 +218,9 @@ def test_the_total_is_the_configs_loss(config):
     session = open_session(config, zeros(config))
     for m in config.measurements():
         session.measure(m)
-    loss = plan(config).total
-    assert session.total == pytest.approx(float(loss.unbounded), rel=1e-12)
+    account = plan(config)
+    assert session.total == pytest.approx(float(sum(event.loss.unbounded for event in account.events)), rel=1e-12)
+    assert session.total >= float(account.total.unbounded) * (1 - 1e-12), "joint accounting states less, never more"
     assert account_of(config, session.completed) == plan(config), "the measurements are those of the plan"
 
 

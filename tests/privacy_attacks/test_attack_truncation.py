@@ -65,10 +65,13 @@ def config() -> Config:
     wholes = tuple(dict.fromkeys(whole for whole, _ in specs))
     codes = tuple((f"{STATE}{i:06d}", f"{i}") for i in range(len(households())))
     level = Level(Geography("tract", "Tract", "TRACT", ("TABBLKST", "TABTRACTCE"), codes), UNATTRIBUTED)
-    table = Table("T", "t", "u", (Line(1, "x"),), wholes, truncation=tuple(t for _, t in specs))
+    tables = tuple(
+        Table(f"T{i}", "t", "u", (Line(1, "x"),), (whole,), truncation=tuple(t for w, t in specs if w is whole))
+        for i, whole in enumerate(wholes)
+    )
     budgets = {t.name: {KEY: 0} for t in wholes} | {t.name: {KEY: 1} for _, t in specs}
     document = {"privacy_budget": budgets, "tau": {f"P{tau}": tau for tau in TAUS}, "state_filter": [STATE]}
-    return Config.load(document, Catalog((table,), (level,)))
+    return Config.load(document, Catalog(tables, (level,)))
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,14 @@ def test_published_is_the_papers_bound(tau):
 
 @pytest.mark.parametrize("tau", [1, 6, 10])
 def test_variances_and_losses_of_the_modes(tau):
-    assert [of("persons", tau, mode).variance_times_rho for mode in MODES] == [2 * (tau + 1) ** 2, tau**2, 2 * tau**2]
-    assert [unit_sensitivity(mode).variance_times_rho for mode in MODES] == [2, 1, 2]
+    persons = [2 * (tau + 1) ** 2, tau**2, 2 * tau**2, tau**2]
+    assert [of("persons", tau, mode).variance_times_rho for mode in MODES] == persons
+    assert [unit_sensitivity(mode).variance_times_rho for mode in MODES] == [2, 1, 2, 1]
     assert [of("persons", tau, mode).loss("zcdp", Fraction(1)) for mode in MODES] == [
         (1, 2),
         (1, 4),
         (Fraction(1, 2), 2),
+        (1, 4),
     ]
 
 

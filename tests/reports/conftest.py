@@ -53,6 +53,8 @@ PARTIAL = {
     "only dropped": {
         "run": "us-measured", "keep": lambda table, level: table in ("PH2", "PH1_dropped"), "state_filter": TWO,
     },
+    "structured": {"keep": lambda table, level: table in ("PH1_num", "PH3"), "sensitivity": "structured",
+                   "state_filter": TWO},
     "tight": {"keep": lambda table, level: table == "PH2", "sensitivity": "tight", "state_filter": ["44", "56"]},
 }  # fmt: skip
 

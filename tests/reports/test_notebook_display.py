@@ -11,7 +11,7 @@ import pytest
 import phsafe
 from phsafe.errors import PHSafeError
 from phsafe.estimation import Estimates
-from phsafe.privacy.budgets import compare
+from phsafe.privacy.mode_comparison import compare
 from phsafe.releases.release_folder import Release
 
 

@@ -253,3 +253,16 @@ def test_hostile_manifest_is_shown_as_text_only(versions, release_id, partial, t
     assert path.stat().st_size < 300_000
     assert "\u202e" not in path.read_text()
     assert "<i>&amp;</i>" in " ".join(parsed.texts)
+
+
+def test_the_page_says_what_a_mode_assumes(partial, tmp_path):
+    """Everybody is in blind cells, levels are accounted jointly, and a whole household is protected less."""
+    texts = {}
+    for name in ("structured", "tight", "one table"):
+        page = tmp_path / f"{name}.html"
+        phsafe.report(partial(name).path, page)
+        texts[name] = page.read_text(encoding="utf-8")
+    assert "include everybody" in texts["structured"] and "include everybody" not in texts["tight"]
+    for name, shown in texts.items():
+        for phrase in ("the larger of two sums", "geography of an address is public"):
+            assert (phrase in shown) == (name != "one table")

@@ -20,7 +20,7 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.model.levels import Level
 from phsafe.model.spec import Derived, Tabulation
-from phsafe.privacy.accountant import Event, plan
+from phsafe.privacy.accountant import BlockEvent, Event, plan
 
 Integers = NDArray[np.int64]
 Row = dict[str, Any]
@@ -30,12 +30,18 @@ Noisy = Mapping[tuple[str, str], Integers]
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of one output at one level: `noise` is releases × rows, the other arrays have one value per row."""
+    """The errors of one output at one level: `noise` is releases × rows, the other arrays have one value per row.
+
+    Cells that are measured apart, with noise of their own, are in separate objects.
+    """
 
     variant: Variant
     output: Tabulation | Derived
     level: Level
     event: Event
+    block: BlockEvent
+    #: The cells of the output whose noise is that of the block.
+    cells: tuple[int, ...]
     truth: Integers = field(repr=False)
     truncation: Integers = field(repr=False)
     noise: Integers = field(repr=False)
@@ -52,7 +58,7 @@ class Errors:
 
     def magnitude(self, terms: int) -> Magnitude:
         """The expected magnitude of the noise in a row that sums `terms` noisy counts."""
-        return magnitude(self.variant.config.privacy, self.event.noise, terms)
+        return magnitude(self.variant.config.privacy, self.block.noise, terms)
 
 
 def errors(variant: Variant, untruncated: grid.Counts, truncated: grid.Counts, noisy: Noisy) -> Iterator[Errors]:
@@ -66,8 +72,19 @@ def errors(variant: Variant, untruncated: grid.Counts, truncated: grid.Counts, n
             # What a threshold drops is itself the truth, and differs between thresholds.
             whole = untruncated[key] if measured.beyond is None else truncated[key]
             parts = (whole, truncated[key] - whole, noisy[key] - truncated[key])
-            truth, truncation, noise = (_published(config, output, part) for part in parts)
-            yield Errors(variant, output, level, events[key], truth, truncation, noise)
+            published = [_published(config, output, part) for part in parts]
+            for block in events[key].blocks:
+                cells = _cells_within(output, block.block.cells)
+                chosen = np.tile(np.isin(list(output.cells), cells), published[0].size // len(output.cells))
+                if cells:
+                    errors_of = (part[..., chosen] for part in published)
+                    yield Errors(variant, output, level, events[key], block, cells, *errors_of)
+
+
+def _cells_within(output: Tabulation | Derived, block: tuple[int, ...]) -> tuple[int, ...]:
+    """The cells of an output that are measured in a block, or computed from its cells alone."""
+    sources = output.cells if isinstance(output, Derived) else {cell: (cell,) for cell in output.cells}
+    return tuple(cell for cell, of in sources.items() if set(of) <= set(block))
 
 
 def _published(config: Config, output: Tabulation | Derived, counts: Integers) -> Integers:
@@ -77,16 +94,21 @@ def _published(config: Config, output: Tabulation | Derived, counts: Integers) -
     return grid.derive(config, output, counts.ravel()).reshape(*counts.shape[:-1], -1)
 
 
-def terms_of(output: Tabulation | Derived) -> list[int]:
+def terms_of(output: Tabulation | Derived) -> dict[int, int]:
     """The number of noisy counts that each cell sums: one, unless it is derived."""
     if isinstance(output, Derived):
-        return [len(cells) for cells in output.cells.values()]
-    return [1] * len(output.cells)
+        return {cell: len(sources) for cell, sources in output.cells.items()}
+    return dict.fromkeys(output.cells, 1)
 
 
 def tests_of(config: Config) -> int:
     """The number of noise tests for a variant: one for each row of `rows_of`, and the pooled one."""
-    return 1 + sum(len(set(terms_of(output))) * len(levels) for output, levels in config.outputs())
+    measured = config.catalog.measured
+    return 1 + sum(
+        len(set(terms_of(output).values())) * len(config.blocks(measured(output), level))
+        for output, levels in config.outputs()
+        for level in levels
+    )
 
 
 def moments(errors: NDArray[Any], prefix: str = "") -> Row:
@@ -104,7 +126,7 @@ def rows_of(one: Errors, false_alarm: float) -> Iterator[Row]:
 
     Correct noise falls outside its MOE band with probability at most `false_alarm`.
     """
-    each = terms_of(one.output)
+    each = [terms_of(one.output)[cell] for cell in one.cells]
     all_terms = np.tile(each, len(one.truth) // len(each))
     for terms in sorted(set(each)):
         chosen = all_terms == terms
@@ -113,7 +135,7 @@ def rows_of(one: Errors, false_alarm: float) -> Iterator[Row]:
         moe = sample_moe(noise)
         p_value = expected.p_value(moe, noise.size)
         low, high = expected.band(noise.size, false_alarm)
-        variance = terms * one.event.noise.variance
+        variance = terms * one.block.noise.variance
         yield {
             **one.keys(),
             "TERMS": terms,
@@ -142,6 +164,7 @@ def cells_of(one: Errors) -> pl.DataFrame:
         schema={name: pl.Int64 if name == "DATA_CELL" else pl.String for name in grid.KEYS},
         orient="row",
     )
+    grid_rows = grid_rows.filter(pl.col("DATA_CELL").is_in(one.cells))
     total, noise = (errors.astype(np.float64) for errors in (one.noise + one.truncation, one.noise))
     return grid_rows.select(
         *(pl.lit(value, pl.Int64 if name == "TAU" else None).alias(name) for name, value in one.keys().items()),

@@ -48,7 +48,8 @@ SensitivityMode = Annotated[
     typer.Option(
         "--sensitivity",
         metavar="MODE",
-        help="How one person's effect is bounded: published, tight or tight-bounded (default: the config's).",
+        help="How one person's effect is bounded: published, tight, tight-bounded or structured (default: the "
+        "config's). All but published assume public geography and can protect a whole household less.",
     ),
 ]
 CatalogPath = Annotated[

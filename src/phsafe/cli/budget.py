@@ -20,16 +20,23 @@ def budget(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare the sensitivity modes: loss and margin of error.")
     ] = False,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="With --compare: also the margins after joint estimation.")
+    ] = False,
     catalog: arg.CatalogPath = None,
 ) -> None:
     """Show the cost and accuracy of a config: margin of error, ρ, bounded ρ and ε. Needs no data."""
     from phsafe.cli.console import result
     from phsafe.configs.config import Config
     from phsafe.privacy.budgets import budget as budget_of
-    from phsafe.privacy.budgets import compare as comparison_of
+    from phsafe.privacy.mode_comparison import compare as comparison_of
 
     loaded = Config.load(config, catalog).with_sensitivity(sensitivity)
     costs = (comparison_of if compare else budget_of)(loaded, _delta(delta))
+    if finished:
+        from phsafe.explorer.joint_margins import with_finished_margins
+
+        costs = with_finished_margins(costs)
     result(costs.to_dict(), costs.render())
 
 

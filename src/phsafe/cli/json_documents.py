@@ -79,7 +79,7 @@ DOCUMENTS: dict[str, dict[str, str]] = {
     "config": {"configs": "the names of the shipped configs; with a name, the document is the config itself"},
     "budget": {
         "total": "loss of the config: rho and rho_bounded, epsilon and epsilon_bounded, delta",
-        "levels": "for each tabulation and level: tau, sensitivity, loss, sigma2 and moe",
+        "levels": "for each tabulation and level: tau, sensitivity, loss, sigma2 and moe, and blocks if it has two",
     },
     "solve": {
         "total": "sum of the stated budgets",

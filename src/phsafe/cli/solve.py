@@ -22,6 +22,14 @@ def solve(
     config: arg.ConfigPath,
     targets: TargetsPath,
     out: Annotated[Path, typer.Argument(metavar="OUT.json", help="Config to create; it must not exist yet.")],
+    aim: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="AIM",
+            help="What MOE targets are about: measured (noisy counts) or finished (tables after joint estimation).",
+        ),
+    ] = "measured",
     catalog: arg.CatalogPath = None,
 ) -> None:
     """Find the budgets that meet MOE targets, or the best split of a total, and write a config. Needs no data."""
@@ -33,6 +41,8 @@ def solve(
     from phsafe.model.exact_numbers import dumps, text
     from phsafe.system.atomic_writes import check_new_file, write_new_file
 
+    if aim not in ("measured", "finished"):
+        raise typer.BadParameter(f"expected measured or finished, got {aim}", param_hint="--for")
     reasons = Reasons()
     loaded = reasons.check(Config.load, config, catalog)
     reasons.check(check_new_file, out)
@@ -40,7 +50,7 @@ def solve(
     reasons.settle()
     assert loaded is not None
     assert request is not None
-    solution = solve_for(loaded, request)
+    solution = solve_for(loaded, request, aim="finished" if aim == "finished" else "measured")
     totals = {"control_totals": loaded.control_totals} if loaded.control_totals else {}
     write_new_file(out, (dumps(solution.config.to_production() | totals) + "\n").encode())
     figures = solution.to_dict()

@@ -18,9 +18,10 @@ from phsafe.model.document_files import read_document
 from phsafe.model.levels import Level, in_puerto_rico
 from phsafe.model.spec import Catalog, CatalogSource, Derived, Tabulation
 from phsafe.model.tables import CENSUS_2020
+from phsafe.privacy_math.level_blocks import Block, blocks_of
 
 PrivacyDefinition = Literal["zcdp", "puredp"]
-Sensitivity = Literal["published", "tight", "tight-bounded"]
+Sensitivity = Literal["published", "tight", "tight-bounded", "structured"]
 Reader = Literal["csv", "cef"]
 #: A config takes about a page; anything larger than this is a mistake or an attack.
 MAX_BYTES = 1_000_000
@@ -46,7 +47,9 @@ class Config:
         states: The FIPS codes of the states to publish, sorted.
         reader: The input format, "csv" (CSV or Parquet tables) or "cef" (Census Edited File).
         privacy: The privacy definition, "zcdp" or "puredp".
-        sensitivity: The sensitivity mode, "published", "tight" or "tight-bounded".
+        sensitivity: The sensitivity mode, "published", "tight", "tight-bounded" or "structured".
+        blind_share: Tabulation → the share of each level's budget that its blind cells get in the structured mode, if
+            a level has others too; without an entry, the share with the smallest sum of variances.
         catalog: The tables and levels that the config refers to.
         control_totals: "persons" or "units" → state → the number of rows that validation expects. Confidential, because
             they are counts of the data: `to_production` leaves them out.
@@ -67,6 +70,7 @@ class Config:
     privacy: PrivacyDefinition = "zcdp"
     sensitivity: Sensitivity = "published"
     catalog: Catalog = CENSUS_2020
+    blind_share: Mapping[str, Decimal] = field(default_factory=dict)
     control_totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     population: str | None = None
 
@@ -141,7 +145,7 @@ class Config:
         """This config under another sensitivity mode.
 
         Args:
-            sensitivity: "published", "tight" or "tight-bounded"; None returns the config unchanged.
+            sensitivity: "published", "tight", "tight-bounded" or "structured"; None returns the config unchanged.
 
         Raises:
             ConfigError: The mode is unknown.
@@ -162,6 +166,18 @@ class Config:
     def tau_of(self, tabulation: Tabulation) -> int | None:
         """The truncation threshold τ that applies to a tabulation; None for a tabulation of all units."""
         return self.tau.get(tabulation.threshold)
+
+    def blocks(self, tabulation: Tabulation, level: Level) -> tuple[Block, ...]:
+        """The blocks in which a level is measured: one, or in the structured mode its blind cells and the others.
+
+        Example:
+            >>> config = Config.load("examples/us.json").with_sensitivity("structured")
+            >>> [block.cells for block in config.blocks(config.catalog.tabulation("PH3"), config.catalog.levels[0])]
+            [(2, 9, 10), (4, 5, 6, 7)]
+        """
+        given = self.blind_share.get(tabulation.name)
+        share = None if given is None else Fraction(given)
+        return blocks_of(tabulation, level, self.tau_of(tabulation), self.sensitivity, share)
 
     def levels_of(self, output: Tabulation | Derived) -> tuple[Level, ...]:
         """The levels at which an output has a budget above 0, in catalog order."""
@@ -207,5 +223,6 @@ class Config:
             "reader": self.reader,
             "privacy_defn": self.privacy,
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
+            **({"blind_share": dict(self.blind_share)} if self.blind_share else {}),
             **({} if self.population is None else {"population": self.population}),
         }

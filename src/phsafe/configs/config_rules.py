@@ -12,6 +12,7 @@ from phsafe.model.levels import in_puerto_rico
 from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES
 from phsafe.model.spec import Catalog, Tabulation
 from phsafe.privacy_math import sensitivity as sensitivities
+from phsafe.privacy_math.level_blocks import blocks_of, noise_factor
 from phsafe.privacy_math.margins import rho_for_moe
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ FIELDS = {
     "reader": "reader",
     "privacy_defn": "privacy",
     "sensitivity": "sensitivity",
+    "blind_share": "blind_share",
     "moe_target": "moe",
     "control_totals": "control_totals",
     "population": "population",
@@ -52,6 +54,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
     population = _population(fields.get("population"), problems)
     tau = _tau(fields.get("tau"), catalog, problems)
+    shares = _blind_share(fields.get("blind_share", {}), catalog, problems)
     totals = _control_totals(fields.get("control_totals", {}), states, problems)
     budgets: dict[str, dict[str, Decimal]] = {}
     if "budget" in fields and "moe" in fields:
@@ -61,7 +64,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         if privacy == "puredp":
             problems.append("moe_target: MOE targets work with zcdp only; give budgets (privacy_budget) instead")
         elif not problems:
-            budgets = _from_targets(budgets, tau, mode, catalog, problems)
+            budgets = _from_targets(budgets, tau, mode, shares, catalog, problems)
     else:
         budgets = _budgets("privacy_budget", fields.get("budget"), catalog, problems)
     _nation_in_puerto_rico(budgets, states, catalog, problems)
@@ -69,8 +72,8 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         raise ConfigError(problems)
     return {
         "budgets": budgets, "tau": tau, "states": states,
-        "reader": reader, "privacy": privacy, "sensitivity": mode, "control_totals": totals,
-        "population": population,
+        "reader": reader, "privacy": privacy, "sensitivity": mode, "blind_share": shares,
+        "control_totals": totals, "population": population,
     }  # fmt: skip
 
 
@@ -148,6 +151,17 @@ def _tau(value: object, catalog: Catalog, problems: list[str]) -> dict[str, int]
     return entries
 
 
+def _blind_share(given: object, catalog: Catalog, problems: list[str]) -> dict[str, Decimal]:
+    names = [t.name for t in catalog.tabulations if t.is_truncated]
+    entries = _mapping("blind_share", given, names, problems, names)
+    shares: dict[str, Decimal] = {}
+    for name, value in entries.items():
+        shares[name] = _budget("", value, [])
+        if not 0 < shares[name] < 1:
+            problems.append(f"blind_share, {name}: expected a number between 0 and 1, got {_show(value)}")
+    return shares
+
+
 def _control_totals(value: object, states: tuple[str, ...], problems: list[str]) -> dict[str, dict[str, int]]:
     """The expected number of rows by table and state. They are counts of the data, so messages don't quote them."""
     tables = {name: totals for name, totals in value.items() if name in TOTALLED} if isinstance(value, Mapping) else {}
@@ -214,11 +228,16 @@ def _from_targets(
     targets: Mapping[str, Mapping[str, Decimal]],
     tau: Mapping[str, int],
     mode: sensitivities.Mode,
+    shares: Mapping[str, Decimal],
     catalog: Catalog,
     problems: list[str],
 ) -> dict[str, dict[str, Decimal]]:
+    levels_by_key = {level.key: level for level in catalog.levels}
+
     def budget(tabulation: Tabulation, key: str, target: Decimal) -> Decimal:
-        k = sensitivities.of(tabulation.kind, tau.get(tabulation.threshold), mode).variance_times_rho
+        share = Fraction(shares[tabulation.name]) if tabulation.name in shares else None
+        blocks = blocks_of(tabulation, levels_by_key[key], tau.get(tabulation.threshold), mode, share)
+        k = noise_factor(blocks, "zcdp")
         try:
             return rho_for_moe(Fraction(target), k) if target > 0 else Decimal(0)
         except InvalidOperation:

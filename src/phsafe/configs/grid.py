@@ -18,8 +18,8 @@ from phsafe.model.spec import Derived, Tabulation
 
 #: (tabulation, level key) → the counts of that measurement, in the order of `level_rows`.
 Counts = Mapping[tuple[str, str], NDArray[np.int64]]
-#: (tabulation, level key) → the distribution and variance of that measurement's noise.
-NoiseOf = Mapping[tuple[str, str], tuple[str, float]]
+#: (tabulation, level key) → cell → the distribution and variance of its noise.
+NoiseOf = Mapping[tuple[str, str], Mapping[int, tuple[str, float]]]
 
 KEYS = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL")
 
@@ -99,14 +99,14 @@ def _noise(config: Config, output: Tabulation | Derived, noise: NoiseOf) -> dict
     The variance of a derived cell is the sum of the variances of the independent cells it adds.
     """
     source = config.catalog.measured(output).name
-    terms = [len(cells) for cells in output.cells.values()] if isinstance(output, Derived) else [1] * len(output.cells)
+    terms = output.cells.values() if isinstance(output, Derived) else [(cell,) for cell in output.cells]
     labels: list[str] = []
     variances: list[float] = []
     for level in config.levels_of(output):
-        distribution, variance = noise[source, level.key]
+        of_cell = noise[source, level.key]
         groups = sum(1 for _ in level.groups(config.states))
-        labels += [distribution] * (groups * len(terms))
-        variances += [number * variance for number in terms] * groups
+        labels += [of_cell[cells[0]][0] for cells in terms] * groups
+        variances += [sum(of_cell[cell][1] for cell in cells) for cells in terms] * groups
     return {"NOISE_DISTRIBUTION": pl.Series(labels), "VARIANCE": pl.Series(variances, dtype=pl.Float64)}
 
 

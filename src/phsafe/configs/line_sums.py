@@ -12,10 +12,15 @@ from phsafe.model.spec import Derived, Line, Table, Tabulation
 
 @dataclass(frozen=True)
 class CellSum:
-    """A sum of `cells` basis cells of one measured tabulation, with independent, identically distributed noise."""
+    """A sum of basis cells of one measured tabulation, with independent noise."""
 
     tabulation: str
-    cells: int
+    basis: tuple[int, ...]
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return len(self.basis)
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ def line_sums(config: Config, table: Table) -> tuple[LineSum, ...]:
 
     >>> from phsafe.model.tables import PH8
     >>> [(one.line.number, one.count, one.per) for one in line_sums(Config.load("examples/us.json"), PH8)][1]
-    (2, CellSum(tabulation='PH7', cells=2), CellSum(tabulation='PH8_denom', cells=1))
+    (2, CellSum(tabulation='PH7', basis=(2, 3)), CellSum(tabulation='PH8_denom', basis=(2,)))
     """
     outputs: dict[str, Tabulation | Derived] = {}
     outputs |= {d.name: d for d in table.derived}
@@ -62,20 +67,15 @@ def table_levels(config: Config, table: Table) -> tuple[Level, ...]:
     )
 
 
-def output_cells(config: Config) -> Iterator[tuple[Tabulation | Derived, Mapping[int, int]]]:
-    """Every output with the number of measured cells behind each of its cells (1 unless it is derived)."""
+def output_cells(config: Config) -> Iterator[tuple[Tabulation | Derived, Mapping[int, tuple[int, ...]]]]:
+    """Every output with the measured cells behind each of its cells (itself unless it is derived)."""
     for output in config.catalog.outputs:
-        if isinstance(output, Derived):
-            yield output, {cell: len(sources) for cell, sources in output.cells.items()}
-        else:
-            yield output, dict.fromkeys(output.cells, 1)
+        yield output, output.cells if isinstance(output, Derived) else {cell: (cell,) for cell in output.cells}
 
 
 def _cell_sum(config: Config, output: Tabulation | Derived, shell: Mapping[int, Line], number: int) -> CellSum:
-    cells = sum(
-        len(output.cells[basis]) if isinstance(output, Derived) else 1 for basis in _basis(output, shell, number)
-    )
-    return CellSum(config.catalog.measured(output).name, cells)
+    cells = (output.cells[one] if isinstance(output, Derived) else (one,) for one in _basis(output, shell, number))
+    return CellSum(config.catalog.measured(output).name, tuple(cell for part in cells for cell in part))
 
 
 def _basis(output: Tabulation | Derived, shell: Mapping[int, Line], number: int) -> list[int]:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 BATCH_ROWS = 2**17
 #: The code of a housing unit in the RTYPE column of units and of geo.
 HOUSING = 1
-#: The tally of persons in countable households, by class; the suffix of the tally of a tabulation's dropped persons.
-PERSONS, DROPPED = "persons", " dropped"
+#: The tally of persons in countable households, by class; the suffixes of the tallies of a tabulation's dropped
+#: persons, and of its persons counted without their unit.
+PERSONS, DROPPED, BLIND = "persons", " dropped", " blind"
 NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -51,6 +52,8 @@ class TabulationCode:
     by_person: Array
     #: The position of the universe that is truncated; None if all units are counted.
     universe: int | None
+    #: Whether persons are also counted from persons and public geography alone.
+    blind: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Kernel:
         """A result in which nothing has been counted yet."""
         sizes = {code.name: code.size for code in self.tabulations} | {PERSONS: self.person_classes}
         sizes |= {code.name + DROPPED: code.size for code in self.tabulations if code.kind == "persons"}
+        sizes |= {code.name + BLIND: code.size for code in self.tabulations if code.blind}
         return Counted(sizes, len(self.cuts), self.examples)
 
     def encode(self, table: str, batches: Iterable[pa.RecordBatch], counted: Counted) -> Rows:
@@ -119,14 +123,14 @@ class Kernel:
         dropped_rows = dropped(persons, person_class, located, h, self.cuts, self.digests)
         in_housing = [np.count_nonzero(countable[h.of_person[rows]]) for rows in dropped_rows]
         counted.beyond += np.array(in_housing, np.int64)
-        self._vectorize(h, person_class, countable, dropped_rows, counted)
+        self._vectorize(h, person_class, located, countable, dropped_rows, counted)
 
     def _states(self, h: Households) -> Array:
         """The code of each household's state; 0 if it has not exactly one row in geo, or one with an unknown state."""
         return self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
 
     def _located(self, state: Array) -> Array:
-        """Whether a household has one geo row, in the filter: public, whatever its unit and persons (claim C14)."""
+        """Whether a household has one geo row, in the filter: public (claims C14, C17)."""
         return gather(self.in_filter, state)
 
     def _countable(self, h: Households, located: Array) -> Array:
@@ -135,9 +139,15 @@ class Kernel:
         return located & (h.units == 1) & (unit == HOUSING) & (geo == HOUSING)
 
     def _vectorize(
-        self, h: Households, person_class: Array, countable: Array, dropped_rows: list[Array], counted: Counted
+        self,
+        h: Households,
+        person_class: Array,
+        located: Array,
+        countable: Array,
+        dropped_rows: list[Array],
+        counted: Counted,
     ) -> None:
-        """Step 5: count the code of every row in each tabulation."""
+        """Step 5: count the code of every row in each tabulation (claims C14, C15 and C17)."""
         public_region, unit_class = self.region(h.geo), self.unit_class(h.unit)
         region = np.where(countable, public_region, self.regions)  # Makes every sum too large to be a code.
         uncounted = (~countable).astype(np.int64) * self.person_classes
@@ -157,6 +167,10 @@ class Kernel:
                 codes += gather(code.by_person, person_class)
                 counted.tallies[code.name + DROPPED].count(codes[rows])
             counted.tallies[code.name].count(codes)
+            if code.blind:  # Neither the unit nor truncation has a say (claim C17).
+                public = np.where(located, public_region, self.regions) * code.per_region
+                codes = gather(public, h.of_person) + gather(code.by_person, person_class)
+                counted.tallies[code.name + BLIND].count(codes)
 
 
 def _batches(*tables: Rows) -> Iterator[list[Rows]]:

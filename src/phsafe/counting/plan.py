@@ -22,7 +22,7 @@ from phsafe.counting.rules import CONDITIONS, member_words
 from phsafe.counting.truncate import UniverseCut, ValueDigests
 from phsafe.errors import ConfigError, DataError
 from phsafe.model.conditions import Where
-from phsafe.model.levels import Iteration
+from phsafe.model.levels import Iteration, Level
 from phsafe.model.schema import GEO, LAYOUTS, PERSONS, UNITS, Column
 from phsafe.model.spec import Tabulation
 
@@ -59,6 +59,11 @@ class Plan:
         """The truncated universe that a tabulation counts, or counts what is beyond it; None if it counts all units."""
         persons = (tabulation.beyond or tabulation).persons
         return None if persons is None else Universe(persons, self.config.tau[tabulation.threshold])
+
+    def blind_cells(self, tabulation: Tabulation, level: Level) -> tuple[int, ...]:
+        """The cells of a level that are counted from persons and public geography alone (claim C17)."""
+        blocks = self.config.blocks(tabulation, level) if tabulation.is_truncated else ()
+        return tuple(cell for block in blocks if block.is_blind for cell in block.cells)
 
     @cached_property
     def universes(self) -> tuple[Universe, ...]:
@@ -197,4 +202,6 @@ class Plan:
         universe = self.universe(tabulation)
         position = None if universe is None else self.universes.index(universe)
         per_region = units.size * persons.size
-        return TabulationCode(name, tabulation.kind, not_counted, per_region, by_unit, by_person, position)
+        levels = self.config.levels_of(tabulation)
+        blind = any(self.blind_cells(tabulation, level) for level in levels)
+        return TabulationCode(name, tabulation.kind, not_counted, per_region, by_unit, by_person, position, blind)

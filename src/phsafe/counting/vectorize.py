@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from phsafe.configs.grid import Counts
-from phsafe.counting.kernel import DROPPED, PERSONS
+from phsafe.counting.kernel import BLIND, DROPPED, PERSONS
 from phsafe.counting.plan import Plan
 from phsafe.counting.records import Array
 from phsafe.counting.tallies import Counted
@@ -35,16 +35,27 @@ class Tabulated:
     def counts(self, *, truncate: bool = True) -> Counts:
         """The count vector of each measurement, by tabulation and level key, with or without truncation.
 
-        What is beyond a threshold is counted either way.
+        What is beyond a threshold is counted either way, and so are the cells that the structured mode counts without
+        the unit table, which are never truncated (claim C17).
         """
         vectors: dict[tuple[str, str], NDArray[np.int64]] = {}
         for tabulation in self.plan.tabulations:
             codes = self._codes(tabulation, truncate)
             for level in self.plan.config.levels_of(tabulation):
-                vectors[tabulation.name, level.key] = codes.vector(level)
+                vector = codes.vector(level)
+                if blind := self.plan.blind_cells(tabulation, level):
+                    counts = self.counted.tallies[tabulation.name + BLIND].items()
+                    alone = _TabulationCodes(self.plan, tabulation, *counts).vector(level)
+                    vector = np.where(self._is_one_of(tabulation, blind, len(vector)), alone, vector)
+                vectors[tabulation.name, level.key] = vector
         if any(vector.min(initial=0) < 0 for vector in vectors.values()):
             raise AssertionError("a count is negative: more persons were dropped than counted")
         return vectors
+
+    def _is_one_of(self, tabulation: Tabulation, cells: tuple[int, ...], size: int) -> Array:
+        """Whether each position of a count vector belongs to one of the cells."""
+        names = list(tabulation.cells)
+        return np.tile(np.isin(names, cells), size // len(names))
 
     def unclassified(self) -> dict[str, int]:
         """For each tabulation, the number of rows in its universe that fall in none of its cells.

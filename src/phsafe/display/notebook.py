@@ -11,7 +11,8 @@ from phsafe.model.exact_numbers import round_up, text
 if TYPE_CHECKING:
     from phsafe.estimation import Estimates
     from phsafe.privacy.accountant import Loss
-    from phsafe.privacy.budgets import Budget, BudgetRow, Comparison
+    from phsafe.privacy.budgets import Budget, BudgetRow
+    from phsafe.privacy.mode_comparison import Comparison
     from phsafe.releases.release_folder import Release
 
 

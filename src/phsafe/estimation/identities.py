@@ -33,7 +33,7 @@ def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -
     for i, one in enumerate(chosen):
         for other in chosen[i + 1 :]:
             if universe(measured.config, one.tabulation) == universe(measured.config, other.tabulation):
-                found += _between(one, other)
+                found += _between(measured.config, one, other)
     return sorted(found, key=lambda identity: len(identity[0]) + len(identity[1]))
 
 
@@ -89,16 +89,32 @@ def matrix(rows: Sequence[Identity], columns: int) -> sparse.csr_array:
     )
 
 
-def _between(one: LevelBlock, other: LevelBlock) -> Iterator[Identity]:
-    """Yield the identities between two measurements of the same universe."""
+def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Identity]:
+    """Yield the identities between two measurements of the same universe.
+
+    Cells that are counted without truncation count more people than others, so both sides must be of one type.
+    """
     key = _common_group(one, other)
     if key is None:
         return
-    same_cells = one.tabulation is other.tabulation
-    for cells in [(cell,) for cell in one.tabulation.cells] if same_cells else [None]:
+    choices: list[tuple[int, ...] | None]
+    untruncated = [set(_untruncated(config, block)) for block in (one, other)]
+    if one.tabulation is other.tabulation:
+        choices = [(cell,) for cell in one.tabulation.cells if len({cell in cells for cells in untruncated}) == 1]
+    else:
+        whole = [len(cells) / len(b.tabulation.cells) for cells, b in zip(untruncated, (one, other), strict=True)]
+        choices = [None] if whole in ([0, 0], [1, 1]) else []
+    for cells in choices:
         left, right = _gather(one, key, cells), _gather(other, key, cells)
         for group in left:
             yield np.concatenate(left[group]), np.concatenate(right[group])
+
+
+def _untruncated(config: Config, block: LevelBlock) -> Iterator[int]:
+    """Yield the cells of a measurement of persons that are counted without truncation."""
+    if block.tabulation.is_truncated:
+        for part in config.blocks(block.tabulation, block.level):
+            yield from part.cells if part.is_blind else ()
 
 
 def _common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Group] | None:

@@ -22,6 +22,7 @@ from phsafe.model.exact_numbers import round_up, text
 from phsafe.model.spec import Derived, Table
 from phsafe.privacy.accountant import DEFAULT_DELTA, Loss
 from phsafe.privacy.budgets import Budget, BudgetRow, budget
+from phsafe.privacy.mechanism import Noise
 from phsafe.privacy_math import noise_sums
 from phsafe.privacy_math.margins import Z
 
@@ -54,22 +55,37 @@ class Figures:
 
     def moe(self, part: line_sums.CellSum, level: str) -> float:
         """Return the MOE of a sum of basis cells by the paper's formula."""
-        return noise_sums.moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
+        noise, terms = self._noise(part, level)
+        return noise_sums.moe(self.config.privacy, noise, terms)
 
     def exact_moe(self, part: line_sums.CellSum, level: str) -> int:
         """Return the MOE of a sum of basis cells as the 90 % quantile of its noise."""
-        return noise_sums.exact_moe(self.config.privacy, self.rows[part.tabulation, level].event.noise, part.cells)
+        noise, terms = self._noise(part, level)
+        return noise_sums.exact_moe(self.config.privacy, noise, terms)
 
     def variance(self, part: line_sums.CellSum, level: str) -> float:
         """Return the noise variance of a sum of basis cells."""
-        return part.cells * self.rows[part.tabulation, level].event.noise.variance
+        blocks = self.rows[part.tabulation, level].event.blocks
+        return sum(len(set(part.basis) & set(one.block.cells)) * one.noise.variance for one in blocks)
+
+    def _noise(self, part: line_sums.CellSum, level: str) -> tuple[Noise, int]:
+        """Return the noise of a term of a sum and the number of terms; mixed Gaussian terms are taken as one."""
+        blocks = [
+            one for one in self.rows[part.tabulation, level].event.blocks if set(part.basis) & set(one.block.cells)
+        ]
+        if len(blocks) == 1:
+            return blocks[0].noise, part.cells
+        if self.config.privacy == "zcdp":
+            variance = self.variance(part, level)
+            return Noise(blocks[0].noise.distribution, variance**0.5, variance), 1
+        return max((one.noise for one in blocks), key=lambda noise: noise.scale), part.cells
 
     def row(self, key: Key) -> dict[str, Any]:
         """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""
         row = self.rows[key]
-        loss, total = row.event.loss, self.loss
+        loss = row.event.loss
         stated = self.config.budgets[key[0]][key[1]]
-        share = float(loss.unbounded / total.unbounded)
+        share = float(loss.unbounded / sum(each.event.loss.unbounded for each in self.rows.values()))
         return {
             "budget": text(stated),
             "unbounded": text(loss.unbounded),
@@ -81,7 +97,7 @@ class Figures:
             "moe": row.moe,
             "moe_text": f"{row.moe:,.2f}",
             "moe_exact": row.moe_exact,
-            "target": text(solve_targets.target_for(self.config, key[0], stated)),
+            "target": text(solve_targets.target_for(self.config, key, stated)),
         }
 
     def derived(self) -> list[dict[str, Any]]:
@@ -90,8 +106,8 @@ class Figures:
         for output, cells in line_sums.output_cells(self.config):
             if not isinstance(output, Derived):
                 continue
-            for cell, terms in cells.items():
-                part = line_sums.CellSum(output.source, terms)
+            for cell, sources in cells.items():
+                part = line_sums.CellSum(output.source, sources)
                 margins = {level.key: self._margin(part, level.key) for level in self.config.levels_of(output)}
                 found.append({"name": output.name, "cell": cell, "source": output.source, "levels": margins})
         return found
@@ -118,16 +134,18 @@ class Figures:
         """Return the privacy loss of the run, and its parts by tabulation and by level."""
         loss, tight = self.loss, self.budget.account.tight_total
         epsilon, epsilon_bounded = loss.epsilon(self.delta), loss.epsilon_bounded(self.delta)
+        # The parts of levels can add up to more than the loss of the run, so shares are of the sum of all parts.
+        parts = {grouping: self.budget.account.totals(grouping) for grouping in ("tabulation", "level")}
         by = {
             grouping: {
                 name: {
                     "unbounded": text(part.unbounded),
                     "bounded": text(part.bounded),
-                    "share": float(part.unbounded / loss.unbounded),
+                    "share": float(part.unbounded / sum(each.unbounded for each in losses.values())),
                 }
-                for name, part in self.budget.account.totals(grouping).items()
+                for name, part in losses.items()
             }
-            for grouping in ("tabulation", "level")
+            for grouping, losses in parts.items()
         }
         return {
             "stated": text(self.config.total),
@@ -153,7 +171,7 @@ class Figures:
 
     def curve(self, key: Key) -> dict[str, Any]:
         """Return the MOE as a function of the budget, around the current budget, by the paper's formula."""
-        factor = float(solve_targets.noise_factor(self.config, key[0]))
+        factor = float(solve_targets.noise_factor(self.config, key))
         here = float(self.config.budgets[key[0]][key[1]])
         points = []
         for i in range(CURVE_POINTS):

@@ -54,6 +54,8 @@ class Scenario:
     delta: str = f"{DEFAULT_DELTA:e}"
     reader: Reader = "csv"
     catalog: Catalog = field(default=CENSUS_2020, compare=False)
+    #: Shares of blind cells as in a config, which the page passes on.
+    blind_share: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_config(cls, config: Config, name: str) -> Scenario:
@@ -75,6 +77,7 @@ class Scenario:
             sensitivity=config.sensitivity,
             reader=config.reader,
             catalog=config.catalog,
+            blind_share={name: text(share) for name, share in config.blind_share.items()},
         )
 
     @classmethod
@@ -107,6 +110,9 @@ class Scenario:
             delta=_text(document.get("delta", "1e-10"), "delta"),
             reader=_choice(document, "reader", READERS),
             catalog=catalog,
+            blind_share={str(n): _text(v, "blind_share") for n, v in document.get("blind_share", {}).items()}
+            if isinstance(document.get("blind_share", {}), Mapping)
+            else {},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,6 +130,7 @@ class Scenario:
             "tau": dict(self.tau),
             "units": dict(self.units),
             "entries": entries,
+            "blind_share": dict(self.blind_share),
         }
 
     def config(self) -> tuple[Config | None, Decimal, Problems]:
@@ -134,7 +141,8 @@ class Scenario:
         budgets: dict[str, dict[str, Decimal]] = {t.name: {} for t in self.catalog.tabulations}
         for name, level in self.entries:
             budgets[name][level] = Decimal(0)
-        draft = Config(budgets, tau, self.states, self.reader, self.privacy, self.sensitivity, self.catalog)
+        shares = {name: _share(value, problems) for name, value in self.blind_share.items()}
+        draft = Config(budgets, tau, self.states, self.reader, self.privacy, self.sensitivity, self.catalog, shares)
         for key, entry in self.entries.items():
             if entry.on and not self._absent(key):
                 budgets[key[0]][key[1]] = self._budget(draft, key, entry, problems)
@@ -160,7 +168,7 @@ class Scenario:
         number = _number(entry.value, minimum, maximum, path, problems)
         if number is None or (moe and f"tau.{self.catalog.tabulation(key[0]).threshold}" in problems):
             return Decimal(0)
-        return budget_for(draft, key[0], number) if moe else number
+        return budget_for(draft, key, number) if moe else number
 
     def _thresholds(self, problems: Problems) -> dict[str, int]:
         thresholds = {}
@@ -239,3 +247,8 @@ def _choice(document: Mapping[str, Any], name: str, choices: tuple[Any, ...]) ->
     if value not in choices:
         raise ConfigError(f"scenario, {name}: expected one of {', '.join(choices)}, got {str(value)[:40]!r}")
     return value
+
+
+def _share(typed: str, problems: Problems) -> Decimal:
+    share = _number(typed, Decimal("1e-6"), 1 - Decimal("1e-6"), "blind_share", problems)
+    return Decimal("0.5") if share is None else share

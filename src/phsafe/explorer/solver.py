@@ -4,19 +4,19 @@ A level's squared MOE is c/ρ under zCDP and c/ε² under pure DP. For a fixed �
 at ρ ∝ (w·c)^(1/(p+1)), which under zCDP is ρ ∝ √(w·k). Where the loss per unit of ρ differs between tabulations (its
 price), it divides w·c. Where that falls below a floor, the floor binds and the rest is split again (water-filling).
 Budgets are whole millionths; the millionths left over by rounding go where they reduce the sum most, so the losses add
-up to the total exactly.
+up to the total exactly. Where the loss of a run is less than their sum, budgets are raised until it reaches the total.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
@@ -24,10 +24,11 @@ from phsafe.explorer import solve_targets
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.model.exact_numbers import text
 from phsafe.model.spec import CatalogSource
-from phsafe.privacy_math import sensitivity
+from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.margins import Z
 
 MILLION = 1_000_000
+Aim = Literal["measured", "finished"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def solve(
     config: str | Path | Mapping[str, Any] | Config,
     targets: str | Path | Mapping[str, Any] | Request,
     catalog: CatalogSource | None = None,
+    *,
+    aim: Aim = "measured",
 ) -> Solution:
     """Find the budgets that meet MOE targets, or that split a total with the least error.
 
@@ -81,6 +84,8 @@ def solve(
         targets: What to solve for: a TOML or JSON file or a mapping with any of `total`, `neighbours`, `sensitivity`,
             `privacy`, `weights`, `moe`, `floors` and `locks`, as for `phsafe solve`; or a checked `Request`.
         catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
+        aim: Whether MOE targets are about the noisy counts ("measured") or about finished tables, after joint
+            estimation ("finished"). The latter needs smaller budgets, and no total.
 
     Returns:
         The solution. Its `config` has the new budgets and can go to `phsafe.budget` or `phsafe.release`.
@@ -104,22 +109,34 @@ def solve(
     before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}
     for (name, level), target in request.moe.items():
-        budgets[name][level] = solve_targets.budget_for(before, name, target) if target > 0 else Decimal(0)
+        budgets[name][level] = solve_targets.budget_for(before, (name, level), target) if target > 0 else Decimal(0)
     for (name, level), floor in request.floors.items():
         budgets[name][level] = max(budgets[name][level], floor)
     _refuse_nation_in_puerto_rico(before, budgets)
     asked = replace(before, budgets=budgets)
+    if aim == "finished":
+        asked = _finished(asked, request)
     weights = {key: request.weight(asked, key) for key in _keys(asked)}
     if request.total is None:
         return Solution(asked, before, weights)
     return Solution(_split(asked, before, request, weights), before, weights)
 
 
+def _finished(asked: Config, request: Request) -> Config:
+    """Lower the budgets of levels with targets to what finished tables need."""
+    from phsafe.explorer.finished_targets import finished_budgets  # noqa: PLC0415  (SciPy is slow to load)
+
+    targets = {key: target for key, target in request.moe.items() if target > 0}
+    if request.total is not None or request.floors or not targets:
+        raise PHSafeError("targets for finished tables: expected MOE targets (moe), and neither a total nor floors")
+    return finished_budgets(asked, targets)
+
+
 def squared_moe(config: Config, weights: Mapping[Key, Decimal] | None = None) -> float:
     """Return the weighted sum of squared MOEs over all tabulations and levels; weights default to 1."""
     return math.fsum(
         float((weights or {}).get((m.tabulation.name, m.level.key), Decimal(1)))
-        * _squared_moe_factor(config, m.tabulation.name)
+        * _squared_moe_factor(config, (m.tabulation.name, m.level.key))
         / float(m.budget) ** _power(config)
         for m in config.measurements()
     )
@@ -165,13 +182,13 @@ def split_total(total: int, items: list[Item], power: int) -> dict[Key, int]:
 
 def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key, Decimal]) -> Config:
     assert request.total is not None
-    loss_of = {key: _loss_multiple(asked, key[0], request) for key in {*_keys(asked), *request.locks}}
+    loss_of = {key: _loss_multiple(asked, key, request) for key in {*_keys(asked), *request.locks}}
     locked = {key: before.budgets[key[0]][key[1]] for key in request.locks}
     spent = sum((loss_of[key] * Fraction(budget) for key, budget in locked.items()), Fraction(0))
     least = {**{key: Decimal(0) for key in _keys(asked)}, **request.floors}
     for key, target in request.moe.items():
         if target > 0:
-            least[key] = max(least[key], solve_targets.budget_for(asked, key[0], target))
+            least[key] = max(least[key], solve_targets.budget_for(asked, key, target))
     free = [key for key in _keys(asked) if key not in locked]
     if not free:
         raise PHSafeError("total: there is nothing to split, every level is locked or switched off; unlock one first")
@@ -179,9 +196,9 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
     items = [
         Item(
             key,
-            float(weights[key]) * _squared_moe_factor(asked, key[0]),
+            float(weights[key]) * _squared_moe_factor(asked, key),
             max(1, math.ceil(least[key] * MILLION)),
-            int(loss_of[key] / smallest),
+            math.ceil(loss_of[key] / smallest),
         )
         for key in free
     ]
@@ -193,21 +210,45 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
             f"total: expected at least {least_total}, which locks, floors, targets and 0.000001 for every other level "
             f"need, got {request.total:f}; raise the total, or relax some of them"
         )
-    given = split_total(available, items, _power(asked))
-    budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
-    for key, units in given.items():
-        budgets[key[0]][key[1]] = Decimal(units).scaleb(-6)
-    for key, budget in locked.items():
-        budgets[key[0]][key[1]] = budget
-    return replace(asked, budgets=budgets)
+
+    def split(millionths: int) -> Config:
+        budgets = {name: dict(levels) for name, levels in asked.budgets.items()}
+        for key, units in split_total(millionths, items, _power(asked)).items():
+            budgets[key[0]][key[1]] = Decimal(units).scaleb(-6)
+        for key, budget in locked.items():
+            budgets[key[0]][key[1]] = budget
+        return replace(asked, budgets=budgets)
+
+    return _largest(available, split, lambda config: _loss(config, request) <= Fraction(request.total or 0))
 
 
-def _loss_multiple(config: Config, tabulation: str, request: Request) -> Fraction:
-    """Return the loss of a tabulation per unit of its stated budget, for the neighbours of a request."""
-    spec = config.catalog.tabulation(tabulation)
-    delta = sensitivity.of(spec.kind, config.tau_of(spec), config.sensitivity)
-    unbounded, bounded = delta.loss(config.privacy, Fraction(1))
-    return bounded if request.neighbours == "bounded" else unbounded
+def _largest(known: int, split: Callable[[int], Config], fits: Callable[[Config], bool]) -> Config:
+    """Return the split of as many millionths as fit; those that are known to fit may leave some of the total.
+
+    The sum over levels is at least the loss of a run, because levels are accounted jointly; in the published mode it is
+    the loss.
+    """
+    low, high = known, known + 1
+    while fits(split(high)):
+        low, high = high, high + 2 * (high - low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(split(middle)) else (low, middle)
+    return split(low)
+
+
+def _loss(config: Config, request: Request) -> Fraction:
+    """Return the loss of a run of the config, for the neighbours of a request."""
+    total = plan(config).total
+    return total.bounded if request.neighbours == "bounded" else total.unbounded
+
+
+def _loss_multiple(config: Config, key: Key, request: Request) -> Fraction:
+    """Return the loss of a level by itself per unit of its stated budget, for the neighbours of a request."""
+    tabulation = config.catalog.tabulation(key[0])
+    level = next(level for level in config.catalog.levels if level.key == key[1])
+    losses = [block.delta.loss(config.privacy, block.share) for block in config.blocks(tabulation, level)]
+    return sum((loss[request.neighbours == "bounded"] for loss in losses), Fraction(0))
 
 
 def _with_modes(config: Config, request: Request) -> Config:
@@ -238,7 +279,7 @@ def _relative_share(item: Item, power: int) -> float:
     return float((item.cost / item.price) ** (1 / (power + 1)))
 
 
-def _squared_moe_factor(config: Config, tabulation: str) -> float:
+def _squared_moe_factor(config: Config, key: Key) -> float:
     """Return c in MOE² = c/ρ, or in MOE² = c/ε² under pure DP."""
-    k = solve_targets.noise_factor(config, tabulation)
+    k = solve_targets.noise_factor(config, key)
     return float(Z**2 * k) if config.privacy == "zcdp" else (float(solve_targets.LN_10) * float(k)) ** 2

@@ -10,6 +10,7 @@ import math
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from phsafe.errors import PHSafeError
 from phsafe.explorer import workbook_tables
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.plain_language import guesses
@@ -37,7 +38,9 @@ READ_ME = (
     ("Sheet “Parameters”", True),
     ("Sensitivity: the bound on one person's effect that noise is calibrated to. published is the 2020 bound; tight is "
      "the smallest bound that keeps the stated loss for a person added or removed; tight-bounded is the smallest that "
-     "keeps the bounded loss, for a changed record.", False),
+     "keeps the bounded loss, for a changed record. The tight modes assume that geography is public, and can protect a "
+     "whole household less. Within a tabulation, a household that moves between cells doesn't enter or leave, so the "
+     "loss of a run can be less than the sum over its levels.", False),
     ("Privacy: zcdp (discrete Gaussian noise, budgets are ρ) or puredp (two-sided geometric noise, budgets are ε).",
      False),
     ("δ: the probability at which ρ is converted to ε. Thresholds: the maximum number of people counted per household.",
@@ -82,7 +85,16 @@ class Styles:
 
 
 def workbook(figures: Figures) -> bytes:
-    """Return the workbook of a config as the bytes of an .xlsx file."""
+    """Return the workbook of a config as the bytes of an .xlsx file.
+
+    Raises:
+        PHSafeError: The config uses the structured mode, which has no formulas in the workbook.
+    """
+    if figures.config.sensitivity not in MODES:
+        raise PHSafeError(
+            f"the workbook has formulas for the modes {', '.join(MODES)}, got {figures.config.sensitivity}; use "
+            "phsafe budget or phsafe explore, or choose another mode"
+        )
     import xlsxwriter  # noqa: PLC0415
 
     file = BytesIO()
@@ -142,9 +154,9 @@ def _parameters(book: Workbook, sheet: Worksheet, styles: Styles, figures: Figur
     lines: list[tuple[str, str, float, Format, str]] = [
         ("Sum of stated budgets", f"=ROUND(SUM({levels.column('stated')}),12)", float(config.total),
          styles.budget, "as in the config"),
-        ("Unbounded loss", f"=ROUND(SUM({levels.column('unbounded')}),12)", float(loss.unbounded), styles.budget,
+        ("Unbounded loss", f"=ROUND({levels.joint('unbounded')},12)", float(loss.unbounded), styles.budget,
          "one person added or removed"),
-        ("Bounded loss", f"=ROUND(SUM({levels.column('bounded')}),12)", float(loss.bounded), styles.budget,
+        ("Bounded loss", f"=ROUND({levels.joint('bounded')},12)", float(loss.bounded), styles.budget,
          "one person's record changed"),
         ("ε at δ, unbounded", '=IF(definition="zcdp",Epsilon!$B$4,loss_unbounded)', loss.epsilon(figures.delta),
          styles.epsilon, "smallest over all Rényi orders α"),

@@ -9,6 +9,7 @@ from phsafe.explorer.page_requests import Key
 from phsafe.explorer.solve_targets import noise_factor
 from phsafe.model.exact_numbers import text
 from phsafe.model.spec import Kind
+from phsafe.privacy_math.level_structure import Structure, structure_of
 from phsafe.privacy_math.margins import Z
 
 if TYPE_CHECKING:
@@ -29,8 +30,11 @@ COLUMNS = {
     "stated": "Stated budget", "unbounded": "Unbounded loss", "bounded": "Bounded loss", "share": "Share of total",
     "factor": "Noise factor (k or Δ)", "variance": "Variance σ²", "moe": "MOE, 90 %", "exact": "Exact MOE",
     "met": "Target met", "raw": "Budget for target, millionths", "even": "Rounded half-even", "up": "Raised if missed",
+    "staying": "Part if the household stays", "entering": "Part if it enters or leaves",
     "sigma": "σ or scale", "middle": "Approximate quantile", "below": "P below", "at": "P at",
 }  # fmt: skip
+#: The columns with the parts of a level's loss in the two cases of joint accounting.
+CASES = ("staying", "entering")
 LETTERS = {name: chr(ord("A") + i) for i, name in enumerate(COLUMNS)}
 WIDTHS = {"tabulation": 13, "level": 27, "given": 14, "budget": 12, "target": 12, "variance": 14}
 NORMAL_90 = "1.6448536269514722"
@@ -50,6 +54,15 @@ class Levels:
         letter, last = LETTERS[name], FIRST + len(self.rows) - 1
         return f"{SHEET}!${letter}${FIRST}:${letter}${last}"
 
+    def joint(self, name: str) -> str:
+        """Return the formula of a total loss: over tabulations, the larger of two sums over levels (claim C19)."""
+        terms = []
+        for tabulation in dict.fromkeys(key[0] for key in self.rows):
+            rows = [row for key, row in self.rows.items() if key[0] == tabulation]
+            ranges = {n: f"{SHEET}!${LETTERS[n]}${rows[0]}:${LETTERS[n]}${rows[-1]}" for n in (name, *CASES)}
+            terms.append(f"MAX({','.join(f'SUMPRODUCT({ranges[name]},{ranges[case]})' for case in CASES)})")
+        return "+".join(terms)
+
     def cell(self, key: Key, name: str) -> str:
         """Return the reference of a cell for use on another sheet."""
         return f"{SHEET}!${LETTERS[name]}${self.rows[key]}"
@@ -60,7 +73,11 @@ class Levels:
         sheet.write_string(0, 0, "Budgets and margins of error", styles.title)
         sheet.write_string(1, 0, "Yellow cells are inputs.", styles.text)
         for i, (name, head) in enumerate(COLUMNS.items()):
-            hidden = {"hidden": True} if name in ("sigma", "middle", "below", "at", "raw", "even", "up") else {}
+            hidden = (
+                {"hidden": True}
+                if name in ("sigma", "middle", "below", "at", "raw", "even", "up", "staying", "entering")
+                else {}
+            )
             sheet.set_column(i, i, WIDTHS.get(name, 11), None, hidden)
             sheet.write_string(FIRST - 2, i, head, styles.head)
         sheet.set_row(FIRST - 2, HEAD_HEIGHT)
@@ -96,10 +113,13 @@ class Levels:
         if (tau := config.tau_of(spec)) is not None:
             position = list(config.tau).index(spec.threshold)
             _formula(sheet, row, "tau", f"=Parameters!$B${FIRST_THRESHOLD + position}", styles.whole, tau)
+        structure = structure_of(spec, next(level for level in config.catalog.levels if level.key == key[1]))
         values = self._values(key)
         z, on, minus_one = text(Z), f"{c['stated']}>0", f"({c['middle']}-1)"
         formulas: dict[str, tuple[str, Any]] = {
-            "factor": (_factor(spec.kind, c["tau"]), styles.number if spec.kind == "dropped" else styles.whole),
+            "factor": (_factor(spec.kind, structure, c["tau"]), styles.number),
+            "staying": (_part(spec.kind, structure, c["tau"], "staying"), styles.number),
+            "entering": (_part(spec.kind, structure, c["tau"], "entering"), styles.number),
             "raw": (f'=1000000*IF(definition="zcdp",{z}^2*{c["factor"]}/{c["target"]}^2,'
                     f'LN(10)*{c["factor"]}/{c["target"]})', styles.number),
             "even": (f"=IF({c['raw']}-INT({c['raw']})=0.5,INT({c['raw']})+MOD(INT({c['raw']}),2),"
@@ -111,7 +131,7 @@ class Levels:
                        styles.budget),
             "unbounded": (f"={c['stated']}*{_multiple(spec.kind, 'tight-bounded', 0.5, 1)}", styles.budget),
             "bounded": (f"={c['stated']}*{_multiple(spec.kind, 'tight', 4, 2)}", styles.budget),
-            "share": (f"=IF(loss_unbounded>0,{c['unbounded']}/loss_unbounded,0)", styles.share),
+            "share": (f"=IF(loss_unbounded>0,{c['unbounded']}/SUM({self.column('unbounded')}),0)", styles.share),
             "variance": (f'=IF({on},IF(definition="zcdp",{c["sigma"]}^2,2*EXP(-1/{c["sigma"]})/'
                          f'(1-EXP(-1/{c["sigma"]}))^2),"")', styles.number),
             "moe": (f'=IF({on},IF(definition="zcdp",{z},LN(10))*{c["sigma"]},"")', styles.number),
@@ -139,7 +159,7 @@ class Levels:
             "unbounded": float(event.loss.unbounded),
             "bounded": float(event.loss.bounded),
             "share": row["share"],
-            "factor": float(noise_factor(self.figures.config, key[0])),
+            "factor": float(noise_factor(self.figures.config, key)),
             "variance": row["sigma2"],
             "moe": row["moe"],
             "exact": row["moe_exact"],
@@ -147,14 +167,33 @@ class Levels:
         }
 
 
-def _factor(kind: Kind, tau: str) -> str:
-    """Return the formula for the noise factor of a tabulation."""
+def _distances(kind: Kind, structure: Structure, tau: str) -> dict[str, tuple[str, str]]:
+    """Return the formulas for the squared Δ₂ and for Δ₁: by itself, staying and entering (claim C19)."""
+    if kind == "dropped":
+        return dict.fromkeys(("alone", "staying", "entering"), ("1", "1"))
+    k, places = (tau, structure.places) if kind == "persons" else ("1", 1)
+    gate = (f"MAX({k}^2,{places})", f"MAX({k},{places})")
+    alone = {"moves": (f"2*{k}^2", f"2*{k}"), "mixed gate": (f"({k}^2+1)", f"({k}+1)")}.get(structure.level_class, gate)
+    swap = str(places if kind == "persons" else 0)
+    staying = alone if structure.reads_units else (swap, swap)
+    return {"alone": alone, "staying": staying, "entering": (f"{k}^2", k)}
+
+
+def _factor(kind: Kind, structure: Structure, tau: str) -> str:
+    """Return the formula for the noise factor of a level: k in σ² = k/ρ, or Δ in b = Δ/ε."""
+    square, sum_ = _distances(kind, structure, tau)["alone"]
     if kind == "dropped":
         return '=IF(definition="zcdp",0.5,1)'
-    if kind != "persons":
-        return '=IF(AND(definition="zcdp",mode="tight"),1,2)'
-    zcdp = f'IF(mode="published",2*({tau}+1)^2,IF(mode="tight",{tau}^2,2*{tau}^2))'
-    return f'=IF(definition="zcdp",{zcdp},IF(mode="published",2*{tau}+2,2*{tau}))'
+    published = (f"2*({tau}+1)^2", f"2*{tau}+2") if kind == "persons" else ("2", "2")
+    zcdp = f'IF(mode="published",{published[0]},IF(mode="tight",{square}/2,{square}))'
+    return f'=IF(definition="zcdp",{zcdp},IF(mode="published",{published[1]},{sum_}))'
+
+
+def _part(kind: Kind, structure: Structure, tau: str, case: str) -> str:
+    """Return the formula for the part of a level's loss in a case of joint accounting; the published bound has none."""
+    distances = _distances(kind, structure, tau)
+    ratios = [f"{d}/({whole})" for d, whole in zip(distances[case], distances["alone"], strict=True)]
+    return f'=IF(mode="published",1,IF(definition="zcdp",{ratios[0]},{ratios[1]}))'
 
 
 def _multiple(kind: Kind, mode: str, there: float, elsewhere: float) -> str:

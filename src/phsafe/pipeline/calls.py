@@ -202,8 +202,9 @@ def release(
         cap: The cap of a new ledger, in ρ; by default the loss of this config.
         population: Whom a new ledger is for; by default the ``population`` of the config, or its states.
         max_rho: The largest unbounded loss allowed for this release, in ρ; by default the ledger's, or 10.
-        sensitivity: How one person's effect is bounded: ``published``, ``tight`` or ``tight-bounded``; by default the
-            config's mode.
+        sensitivity: How one person's effect is bounded: ``published``, ``tight``, ``tight-bounded`` or
+            ``structured``; by default the config's mode. All but ``published`` assume that geography is public, and
+            can protect a whole household less.
         allow_unclassified: Accept records that fit no cell of a universe.
         allow_empty_states: Accept states of the filter without housing units, and empty tables.
         skip_validation: Ignore what validation finds.

@@ -1,27 +1,27 @@
 """Privacy accounting: the noisy measurements of a run as events, their total loss, and its conversion to ε at δ.
 
-Losses add up over levels and tabulations (claim C8). Totals are exact fractions; figures rounded for display are
-rounded up.
+Losses add up over tabulations (claim C8); within a tabulation, the loss is the larger of two sums over its levels
+(claim C19). Totals are exact fractions; figures rounded for display are rounded up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from phsafe.configs.config import Config, Measurement
 from phsafe.errors import PHSafeError
 from phsafe.privacy.mechanism import Noise, expected_noise
-from phsafe.privacy_math import sensitivity
 
 if TYPE_CHECKING:
     from phsafe.configs.grid import NoiseOf
     from phsafe.model.spec import Kind
-    from phsafe.privacy_math.sensitivity import Definition, Mode
+    from phsafe.privacy_math.level_blocks import Block
+    from phsafe.privacy_math.sensitivity import Definition, Mode, Sensitivity
 
 DEFAULT_DELTA = Decimal("1e-10")
 #: Precision of the final evaluation of ε, far higher than that of the float it is rounded up to.
@@ -60,32 +60,78 @@ class Loss:
         return epsilon(self.bounded, delta) if self.definition == "zcdp" else float_above(self.bounded)
 
 
+class Parts(NamedTuple):
+    """The loss of a level by itself, and its parts in the two cases of joint accounting (claim C19)."""
+
+    alone: Loss
+    staying: Loss
+    entering: Loss
+
+
+@dataclass(frozen=True)
+class BlockEvent:
+    """The noisy measurement of one block of a level: its cells, sensitivities, noise and part of the stated budget.
+
+    `tight` is the smallest sensitivity that holds for the same counts, `block.delta` the one that the mode uses.
+    """
+
+    block: Block
+    tight: Sensitivity
+    noise: Noise
+    stated: Fraction
+
+    def losses(self, definition: Definition, *, tight: bool) -> Parts:
+        """The losses under the sensitivity of the mode, or under the smallest one (claims C16, C17 and C19)."""
+        true = self.tight if tight else self.block.delta
+        return Parts(
+            *(Loss(definition, *loss) for loss in self.block.delta.losses_under(true, definition, self.stated))
+        )
+
+
 @dataclass(frozen=True)
 class Event:
-    """One noisy measurement: the tabulation and level, the sensitivity Δ, the noise, the stated budget and the loss."""
+    """The noisy measurement of a level: the tabulation, the stated budget, and its blocks with their noise."""
 
+    definition: Definition
     tabulation: str
     kind: Kind
     level: str
     tau: int | None
     mode: Mode
-    sensitivity: int | float
-    noise: Noise
     stated: Fraction
-    loss: Loss
+    blocks: tuple[BlockEvent, ...]
+
+    @property
+    def noisiest(self) -> BlockEvent:
+        """The block with the largest variance; most levels have only one block."""
+        return max(self.blocks, key=lambda block: block.noise.variance)
+
+    @property
+    def noise(self) -> Noise:
+        """The noise of the noisiest block."""
+        return self.noisiest.noise
+
+    @property
+    def sensitivity(self) -> int | float:
+        """The Δ to display: that of the noisiest block."""
+        return self.noisiest.block.delta.displayed(self.definition)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of this level by itself (claims C9 and C18). The loss of a tabulation is at most their sum."""
+        return self.losses().alone
 
     def tight_loss(self) -> Loss:
-        """The loss of the same noise under the smallest Δ that holds for every cell map (claims C4, C5 and C14).
+        """The loss of the same noise under the smallest Δ that holds (claims C4, C5, C14 and C16).
 
         Computed from σ² = k/ρ. The variance actually used is never smaller, so the loss is never understated.
         """
-        used, tight = (sensitivity.of(self.kind, self.tau, mode) for mode in (self.mode, "tight"))
-        if self.loss.definition == "puredp":
-            ratio, bounded_ratio = Fraction(tight.l1, used.l1), Fraction(tight.bounded_l1, used.l1)
-        else:
-            k = 2 * used.variance_times_rho
-            ratio, bounded_ratio = tight.l2_squared / k, tight.bounded_l2_squared / k
-        return Loss(self.loss.definition, ratio * self.stated, bounded_ratio * self.stated)
+        return self.losses(tight=True).alone
+
+    def losses(self, *, tight: bool = False) -> Parts:
+        """The losses of all blocks together (claim C18)."""
+        parts = [block.losses(self.definition, tight=tight) for block in self.blocks]
+        return Parts(*(_sum(self.definition, losses) for losses in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -97,48 +143,74 @@ class Account:
 
     @property
     def total(self) -> Loss:
-        """The total loss of the run."""
-        return _sum(self.definition, (event.loss for event in self.events))
+        """The total loss of the run: the sum over tabulations (claim C8), each accounted jointly (claim C19)."""
+        return _sum(self.definition, self.totals("tabulation").values())
 
     @property
     def tight_total(self) -> Loss:
-        """The total loss of the same noise, accounted tightly (see `Event.tight_loss`)."""
-        return _sum(self.definition, (event.tight_loss() for event in self.events))
+        """The total loss of the same noise, accounted tightly (see `Event.tight_loss`) and jointly (claim C19)."""
+        return _sum(self.definition, self.totals("tabulation", tight=True).values())
 
     def totals(self, by: Literal["tabulation", "level"], *, tight: bool = False) -> dict[str, Loss]:
-        """The loss by tabulation or by level, in the order of the events, as stated or accounted tightly."""
-        totals: dict[str, Loss] = {}
+        """The loss by tabulation or by level, in the order of the events, as stated or accounted tightly.
+
+        The losses of tabulations add up to the total. Those of levels can add up to more, because a household that
+        moves at one level of a tabulation doesn't enter or leave at another.
+        """
+        groups: dict[str, list[Event]] = {}
         for event in self.events:
-            name, loss = getattr(event, by), event.tight_loss() if tight else event.loss
-            totals[name] = totals[name] + loss if name in totals else loss
-        return totals
+            groups.setdefault(getattr(event, by), []).append(event)
+        if by == "tabulation":
+            return {name: joint_loss(events, tight=tight) for name, events in groups.items()}
+        return {
+            name: _sum(self.definition, (event.losses(tight=tight).alone for event in events))
+            for name, events in groups.items()
+        }
+
+
+def joint_loss(events: Sequence[Event], *, tight: bool = False) -> Loss:
+    """The loss of the levels of one tabulation together: the larger of two sums (claim C19).
+
+    One person's record either leaves the household in the tabulation's universe, or makes it enter or leave.
+    """
+    definition = events[0].definition
+    parts = [event.losses(tight=tight) for event in events]
+    staying, entering = (_sum(definition, losses) for losses in list(zip(*parts, strict=True))[1:])
+    return Loss(definition, max(staying.unbounded, entering.unbounded), max(staying.bounded, entering.bounded))
 
 
 def noise_by_level(account: Account) -> NoiseOf:
-    """The noise distribution and variance of each measurement of an account, as a release prints them."""
-    return {(e.tabulation, e.level): (e.noise.distribution, e.noise.variance) for e in account.events}
+    """The noise distribution and variance of each cell of each measurement, as a release prints them."""
+    return {
+        (e.tabulation, e.level): {
+            cell: (one.noise.distribution, one.noise.variance) for one in e.blocks for cell in one.block.cells
+        }
+        for e in account.events
+    }
 
 
-def account_of(config: Config, completed: Iterable[tuple[Measurement, Noise]]) -> Account:
+def account_of(config: Config, completed: Iterable[tuple[Measurement, tuple[Noise, ...]]]) -> Account:
     """The account of completed measurements (`Session.completed`)."""
-    return Account(config.privacy, tuple(event_of(config, measurement, noise) for measurement, noise in completed))
+    return Account(config.privacy, tuple(event_of(config, measurement, noises) for measurement, noises in completed))
 
 
-def event_of(config: Config, measurement: Measurement, noise: Noise) -> Event:
-    """The event of a measurement with the given noise (claims C6, C9 and C10)."""
-    tau, kind = config.tau_of(measurement.tabulation), measurement.tabulation.kind
-    delta = sensitivity.of(kind, tau, config.sensitivity)
-    stated = Fraction(measurement.budget)
+def event_of(config: Config, measurement: Measurement, noises: tuple[Noise, ...]) -> Event:
+    """The event of a measurement with the given noise for each block (claims C6, C9 and C10)."""
+    tabulation, level, stated = measurement
+    tight = config if config.sensitivity == "structured" else config.with_sensitivity("tight")
+    blocks = zip(config.blocks(tabulation, level), tight.blocks(tabulation, level), noises, strict=True)
     return Event(
-        tabulation=measurement.tabulation.name,
-        kind=kind,
-        level=measurement.level.key,
-        tau=tau,
+        definition=config.privacy,
+        tabulation=tabulation.name,
+        kind=tabulation.kind,
+        level=level.key,
+        tau=config.tau_of(tabulation),
         mode=config.sensitivity,
-        sensitivity=delta.displayed(config.privacy),
-        noise=noise,
-        stated=stated,
-        loss=Loss(config.privacy, *delta.loss(config.privacy, stated)),
+        stated=Fraction(stated),
+        blocks=tuple(
+            BlockEvent(block, smallest.delta, noise, block.share * Fraction(stated))
+            for block, smallest, noise in blocks
+        ),
     )
 
 

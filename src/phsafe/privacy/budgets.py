@@ -17,11 +17,11 @@ from phsafe.configs.config import Config
 from phsafe.display import Svg
 from phsafe.display.charts import Bar, stacked
 from phsafe.display.frames import Frames
-from phsafe.display.notebook import budget_html, comparison_html
+from phsafe.display.notebook import budget_html
 from phsafe.model.exact_numbers import dumps, round_up, text
 from phsafe.model.spec import CatalogSource
-from phsafe.privacy.accountant import DEFAULT_DELTA, Account, Event, Loss, plan
-from phsafe.privacy_math import margins, sensitivity
+from phsafe.privacy.accountant import DEFAULT_DELTA, Account, BlockEvent, Event, Loss, plan
+from phsafe.privacy_math import margins
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,9 +35,14 @@ MODE_NOTES: Mapping[Mode, str] = {
     "published": "published (the paper's Δ)",
     "tight": "tight (calibrated to the unbounded loss)",
     "tight-bounded": "tight-bounded (calibrated to the bounded loss)",
+    "structured": "structured (unbounded loss; cells that read only the person are counted without the unit table)",
 }
+#: What every mode but the published one assumes, and where it protects less.
+MODE_CAVEAT = (
+    "Assumes that the geography of an address is public. The loss is about one person; where the unit can't move "
+    "people between cells, a change of a whole household can cost more."
+)
 NEIGHBOURS_NOTE = "unbounded: one person added or removed; bounded: one person's record changed"
-TIGHT_NAME = "2020 noise accounted tightly"
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class BudgetRow:
     def moe(self) -> float:
         """The 90 % margin of error by the paper's formula, 1.645 σ (two-sided geometric: b·ln 10)."""
         noise = self.event.noise
-        if self.event.loss.definition == "zcdp":
+        if self.event.definition == "zcdp":
             return margins.gaussian_moe(noise.variance)
         return margins.geometric_moe(noise.scale)
 
@@ -58,7 +63,7 @@ class BudgetRow:
     def moe_exact(self) -> int:
         """The exact 90 % margin of error: the smallest m with the noise within ±m at least 90 % of the time."""
         noise = self.event.noise
-        if self.event.loss.definition == "zcdp":
+        if self.event.definition == "zcdp":
             return margins.gaussian_quantile(noise.variance)
         return margins.geometric_quantile(noise.scale)
 
@@ -69,9 +74,10 @@ class BudgetRow:
             "level": self.event.level,
             "tau": self.event.tau,
             "sensitivity": self.event.sensitivity,
-            **_loss_keys(self.event.loss),
+            **loss_keys(self.event.loss),
             "sigma2": self.event.noise.variance,
             "moe": self.moe,
+            **({} if len(self.event.blocks) == 1 else {"blocks": [_block_keys(one) for one in self.event.blocks]}),
         }
 
 
@@ -100,7 +106,7 @@ class Budget(Frames):
 
     @property
     def rows(self) -> tuple[BudgetRow, ...]:
-        """One row per tabulation and level with a budget."""
+        """One row per tabulation and level with a budget; of a level with two blocks, the noisiest."""
         return tuple(BudgetRow(event) for event in self.account.events)
 
     @property
@@ -113,7 +119,7 @@ class Budget(Frames):
 
         Write it with `phsafe.model.exact_numbers.dumps`, which keeps all digits, or call `to_json`.
         """
-        return {"total": _total(self.loss, self.delta), "levels": [row.to_dict() for row in self.rows]}
+        return {"total": total_keys(self.loss, self.delta), "levels": [row.to_dict() for row in self.rows]}
 
     def to_json(self) -> str:
         """The budget as JSON. Budgets have the same digits as in the config."""
@@ -159,7 +165,7 @@ class Budget(Frames):
 
         unit = UNITS[self.config.privacy]
         numbers = ("τ", "Δ", unit, f"bounded {unit}", "σ²", "MOE", "exact")
-        table = _table(
+        table = empty_table(
             f"Sensitivity: {MODE_NOTES[self.config.sensitivity]}; MOE at 90 %",
             ("Tabulation", "Level"),
             numbers,
@@ -177,80 +183,8 @@ class Budget(Frames):
                 f"{row.moe:.2f}",
                 f"{row.moe_exact}",
             )
-        return Group(table, _losses({self.config.sensitivity: self.loss}, self.delta), NEIGHBOURS_NOTE)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The budgets of a config under all three sensitivity modes. Create one with `compare`.
-
-    Also gives the loss of the published noise accounted tightly, that is, under the smallest sensitivity that holds.
-
-    Attributes:
-        budgets: One `Budget` per mode: published, tight, tight-bounded.
-
-    Example:
-        >>> modes = compare("examples/us.json")
-        >>> [(b.config.sensitivity, text(b.loss.bounded)) for b in modes.budgets]
-        [('published', '2.514562'), ('tight', '5.029124'), ('tight-bounded', '2.514562')]
-    """
-
-    budgets: tuple[Budget, ...]
-
-    @property
-    def published(self) -> Account:
-        """The account of the noise of the `published` mode."""
-        return next(b.account for b in self.budgets if b.config.sensitivity == "published")
-
-    @property
-    def published_accounted_tightly(self) -> Loss:
-        """The total loss of the published noise under the smallest Δ that holds (claims C4 and C5)."""
-        return self.published.tight_total
-
-    def by_tabulation(self) -> dict[str, tuple[Loss, Loss]]:
-        """The loss of the published noise by tabulation, as (stated, accounted tightly)."""
-        tight = self.published.totals("tabulation", tight=True)
-        return {name: (loss, tight[name]) for name, loss in self.published.totals("tabulation").items()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The budget of each mode, and the losses of the published noise accounted tightly, as a dictionary."""
-        delta = self.budgets[0].delta
-        return {
-            "modes": {b.config.sensitivity: b.to_dict() for b in self.budgets},
-            "published_accounted_tightly": {
-                "total": _total(self.published_accounted_tightly, delta),
-                "tabulations": {name: _loss_keys(tight) for name, (_, tight) in self.by_tabulation().items()},
-            },
-        }
-
-    def to_json(self) -> str:
-        """The comparison as JSON."""
-        return dumps(self.to_dict())
-
-    def _repr_html_(self) -> str:
-        return comparison_html(self)
-
-    def render(self) -> RenderableType:
-        """The comparison as Rich tables for a terminal: margins of error, and losses by tabulation and by mode."""
-        from rich.console import Group  # noqa: PLC0415
-
-        names = tuple(b.config.sensitivity for b in self.budgets)
-        table = _table("Margin of error at 90 %", ("Tabulation", "Level"), names)
-        for rows in zip(*(b.rows for b in self.budgets), strict=True):
-            event = rows[0].event
-            table.add_row(event.tabulation, event.level, *(f"{row.moe:.2f}" for row in rows))
-        losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
-        losses[TIGHT_NAME] = self.published_accounted_tightly
-        return Group(table, self._published_losses(), _losses(losses, self.budgets[0].delta), NEIGHBOURS_NOTE)
-
-    def _published_losses(self) -> Table:
-        columns = [f"{kind}, {mode}" for kind in ("unbounded", "bounded") for mode in ("published", "tight")]
-        unit = UNITS[self.published.definition]
-        table = _table(f"{unit} of the published noise, rounded up", ("Tabulation",), columns)
-        for name, pair in self.by_tabulation().items():
-            losses = [*(loss.unbounded for loss in pair), *(loss.bounded for loss in pair)]
-            table.add_row(name, *(round_up(loss, 6) for loss in losses))
-        return table
+        caveat = [] if self.config.sensitivity == "published" else [MODE_CAVEAT]
+        return Group(table, loss_table({self.config.sensitivity: self.loss}, self.delta), NEIGHBOURS_NOTE, *caveat)
 
 
 def budget(
@@ -280,51 +214,31 @@ def budget(
     return Budget(loaded, plan(loaded), delta)
 
 
-def compare(
-    config: str | Path | Mapping[str, Any] | Config,
-    delta: Decimal = DEFAULT_DELTA,
-    catalog: CatalogSource | None = None,
-) -> Comparison:
-    """Compare a config under all three sensitivity modes, with the same budgets. Needs no data.
-
-    Args:
-        config: A config: a JSON or TOML file, a mapping, or a loaded `Config`. Its own mode is ignored.
-        delta: The δ at which a ρ is converted to ε.
-        catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
-
-    Returns:
-        The budgets of the three modes, and the losses of the published noise accounted tightly.
-
-    Raises:
-        PHSafeError: The config is invalid; lists every problem.
-
-    Example:
-        >>> loss = compare("examples/us.json").published_accounted_tightly
-        >>> round(float(loss.unbounded), 3), round(float(loss.bounded), 3)
-        (0.488, 1.954)
-    """
-    loaded = Config.load(config, catalog)
-    return Comparison(tuple(budget(loaded.with_sensitivity(mode), delta) for mode in sensitivity.MODES))
+def _block_keys(one: BlockEvent) -> dict[str, Any]:
+    """A block of a level: its cells, its part of the budget and its variance."""
+    return {"cells": list(one.block.cells), "budget": one.stated, "sigma2": one.noise.variance}
 
 
-def _loss_keys(loss: Loss) -> dict[str, Fraction]:
+def loss_keys(loss: Loss) -> dict[str, Fraction]:
+    """The unbounded and the bounded loss, as written to JSON."""
     name = "rho" if loss.definition == "zcdp" else "epsilon"
     return {name: loss.unbounded, f"{name}_bounded": loss.bounded}
 
 
-def _total(loss: Loss, delta: Decimal) -> dict[str, Any]:
+def total_keys(loss: Loss, delta: Decimal) -> dict[str, Any]:
+    """The loss of a whole run, as written to JSON: for zCDP also ε at δ."""
     if loss.definition == "puredp":
-        return {**_loss_keys(loss), "delta": 0}
-    return {**_loss_keys(loss), "epsilon": loss.epsilon(delta), "delta": delta}
+        return {**loss_keys(loss), "delta": 0}
+    return {**loss_keys(loss), "epsilon": loss.epsilon(delta), "delta": delta}
 
 
-def _losses(losses: Mapping[str, Loss], delta: Decimal) -> Table:
+def loss_table(losses: Mapping[str, Loss], delta: Decimal) -> Table:
     """A table of total losses that always shows both the unbounded and the bounded loss."""
     zcdp = next(iter(losses.values())).definition == "zcdp"
     unit = "ρ" if zcdp else "ε"
     at = f" (ε at δ = {delta:g})" if zcdp else ""
     columns = [f"unbounded {unit}", f"bounded {unit}", *(["unbounded ε", "bounded ε"] if zcdp else [])]
-    table = _table(f"Loss of the whole run, rounded up{at}", ("Mode",), columns)
+    table = empty_table(f"Loss of the whole run, rounded up{at}", ("Mode",), columns)
     for name, loss in losses.items():
         cells = [round_up(amount, 6) for amount in (loss.unbounded, loss.bounded)]
         if zcdp:
@@ -333,7 +247,7 @@ def _losses(losses: Mapping[str, Loss], delta: Decimal) -> Table:
     return table
 
 
-def _table(title: str, text_columns: Iterable[str], number_columns: Iterable[str]) -> Table:
+def empty_table(title: str, text_columns: Iterable[str], number_columns: Iterable[str]) -> Table:
     """An empty table that fits 80 columns and wraps a long number instead of cutting it off."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from phsafe.configs.config import Config, Measurement
 from phsafe.errors import ConfigError, PHSafeError
-from phsafe.privacy_math import sensitivity
 from phsafe.privacy_math.margins import geometric_variance
 
 if TYPE_CHECKING:
     from phsafe.configs.grid import Counts
     from phsafe.privacy_math.sensitivity import Definition
 
+#: (tabulation, level key, the cells of a block of the level).
+BlockKey = tuple[str, str, tuple[int, ...]]
 DISTRIBUTIONS: Mapping[Definition, str] = {"zcdp": "Discrete Gaussian", "puredp": "Two-Sided Geometric"}
 #: Noise of this scale exceeds 64 bits with probability below e^(−1000), whatever the count.
 MAX_SCALE = 2.0**52
@@ -53,19 +54,25 @@ class Noise:
     variance: float
 
 
-def expected_noise(config: Config, measurement: Measurement) -> Noise:
+def expected_noise(config: Config, measurement: Measurement) -> tuple[Noise, ...]:
     """Calibrate the noise of a measurement in exact arithmetic, without loading OpenDP. Used for plans and budgets.
 
     The scale is the smallest float with Δ²/(2σ²) ≤ ρ (claim C6) or Δ/b ≤ ε (claim C10) in exact rationals, with Δ
     rounded up to a float and the budget rounded down. `noise_of` checks it against OpenDP's privacy map.
+
+    Returns:
+        The noise of each block of the level, which is measured by itself (claim C18).
+
     """
-    distance, budget = _calibration(config, measurement)
-    if not _approximate_scale(config.privacy, distance, budget) <= MAX_SCALE:
-        raise ConfigError(
-            f"{measurement.tabulation.name}, {measurement.level.key}: expected a budget whose noise fits "
-            f"64-bit integers, got {measurement.budget}"
-        )
-    return _calibrated_noise(config.privacy, distance, budget)
+    noises = []
+    for distance, budget in _calibrations(config, measurement):
+        if not _approximate_scale(config.privacy, distance, budget) <= MAX_SCALE:
+            raise ConfigError(
+                f"{measurement.tabulation.name}, {measurement.level.key}: expected a budget whose noise fits "
+                f"64-bit integers, got {measurement.budget}"
+            )
+        noises.append(_calibrated_noise(config.privacy, distance, budget))
+    return tuple(noises)
 
 
 @lru_cache(CALIBRATIONS)
@@ -79,10 +86,14 @@ def _approximate_scale(definition: Definition, distance: float, budget: float) -
     return distance / (math.sqrt(2 * budget) if definition == "zcdp" else budget)
 
 
-def noise_of(config: Config, measurement: Measurement) -> Noise:
-    """The noise that a release uses for a measurement: the smallest scale that OpenDP's map accepts. Needs no data."""
-    accepts = partial(_accepts, config.privacy, *_calibration(config, measurement))
-    return _noise(config.privacy, _smallest_scale(expected_noise(config, measurement).scale, accepts))
+def noise_of(config: Config, measurement: Measurement) -> tuple[Noise, ...]:
+    """The noise that a release uses for each block of a measurement: the smallest scale that OpenDP's map accepts."""
+    expected = expected_noise(config, measurement)
+    noises = []
+    for noise, calibration in zip(expected, _calibrations(config, measurement), strict=True):
+        accepts = partial(_accepts, config.privacy, *calibration)
+        noises.append(_noise(config.privacy, _smallest_scale(noise.scale, accepts)))
+    return tuple(noises)
 
 
 @lru_cache(CALIBRATIONS)
@@ -104,29 +115,32 @@ class Session:
     def __init__(self, config: Config, counts: Counts) -> None:
         dp = opendp()
         self._config = config
-        plan = [(m, *_calibration(config, m)) for m in config.measurements()]
         vectors = _checked(config, counts)
         measure = _privacy_measure(config.privacy)
         # Adding or removing one person record is distance 1: the paper's unbounded neighbours.
         space = (dp.domains.user_domain("exact counts", lambda _: True), dp.metrics.user_distance("person records"))
+        plan = [
+            ((m.tabulation.name, m.level.key, block.cells), distance, budget)
+            for m in config.measurements()
+            for block, (distance, budget) in zip(
+                config.blocks(m.tabulation, m.level), _calibrations(config, m), strict=True
+            )
+        ]
         budgets = [budget for _, _, budget in plan]
         composition = dp.combinators.make_adaptive_composition(*space, measure, d_in=1, d_mids=budgets)
-        #: The total unbounded loss according to OpenDP, equal to that of the config up to float rounding.
+        #: The sum of the unbounded losses of all blocks according to OpenDP, which is at least the loss of the run.
         self.total: float = composition.map(1)
         run = composition(vectors)
-        #: The measurements completed so far, with the noise that was used.
-        self.completed: list[tuple[Measurement, Noise]] = []
+        #: The measurements completed so far, with the noise that was used for each block.
+        self.completed: list[tuple[Measurement, tuple[Noise, ...]]] = []
         self._slots = {}
-        for m, distance, budget in plan:
-            key = (m.tabulation.name, m.level.key)
-            tabulate = _tabulation(space, config.privacy, key, len(vectors[key]), distance)
+        for key, distance, budget in plan:
+            size = len(vectors[key])
+            tabulate = _tabulation(space, config.privacy, key, size, distance)
             once = dp.combinators.make_adaptive_composition(
-                *_space(config.privacy, len(vectors[key])),
-                measure,
-                d_in=_typed(config.privacy, distance),
-                d_mids=[budget],
+                *_space(config.privacy, size), measure, d_in=_typed(config.privacy, distance), d_mids=[budget]
             )
-            self._slots[key] = (run(tabulate >> once), len(vectors[key]))
+            self._slots[key] = (run(tabulate >> once), size)
 
     def measure(self, measurement: Measurement) -> list[int]:
         """Return the noisy counts of a measurement, in the order of `grid.level_rows`.
@@ -135,23 +149,27 @@ class Session:
             MechanismError: The measurement is not planned, was made before, or would cost more than planned.
         """
         dp = opendp()
-        name, level = measurement.tabulation.name, measurement.level.key
-        if (name, level) not in self._slots:
-            raise MechanismError(f"{name}, {level}: refused, not in the plan of this run")
-        noise = noise_of(self._config, measurement)
-        slot, size = self._slots[name, level]
-        try:
-            noisy = slot(make_noise(self._config.privacy, size, noise.scale))
-        except dp.mod.OpenDPException as error:
-            # A fixed message: OpenDP's own might contain data one day.
-            why = "already measured" if "out of queries" in str(error) else "it would cost more than planned"
-            raise MechanismError(f"{name}, {level}: refused, {why}") from None
-        self.completed.append((measurement, noise))
-        return list(noisy)
+        tabulation, level, _ = measurement
+        name, noises = f"{tabulation.name}, {level.key}", noise_of(self._config, measurement)
+        noisy: dict[int, list[int]] = {}
+        for block, noise in zip(self._config.blocks(tabulation, level), noises, strict=True):
+            key = (tabulation.name, level.key, block.cells)
+            if key not in self._slots:
+                raise MechanismError(f"{name}: refused, not in the plan of this run")
+            slot, size = self._slots[key]
+            try:
+                drawn = list(slot(make_noise(self._config.privacy, size, noise.scale)))
+            except dp.mod.OpenDPException as error:
+                # A fixed message: OpenDP's own might contain data one day.
+                why = "already measured" if "out of queries" in str(error) else "it would cost more than planned"
+                raise MechanismError(f"{name}: refused, {why}") from None
+            noisy |= {cell: drawn[i :: len(block.cells)] for i, cell in enumerate(block.cells)}
+        self.completed.append((measurement, noises))
+        return [count for group in zip(*(noisy[cell] for cell in tabulation.cells), strict=True) for count in group]
 
 
 def open_session(config: Config, counts: Counts) -> Session:
-    """Open a session over exact counts for the measurements of a config. Its total is the config's loss (claim C8)."""
+    """Open a session over exact counts for the measurements of a config. Its total adds up all losses (claim C8)."""
     return Session(config, counts)
 
 
@@ -173,14 +191,13 @@ def opendp() -> Any:  # noqa: ANN401
     return dp
 
 
-def _tabulation(
-    space: tuple[Any, Any], definition: Definition, key: tuple[str, str], size: int, distance: float
-) -> Any:  # noqa: ANN401
-    """The OpenDP transformation from the exact counts to the count vector of one level.
+def _tabulation(space: tuple[Any, Any], definition: Definition, key: BlockKey, size: int, distance: float) -> Any:  # noqa: ANN401
+    """The OpenDP transformation from the exact counts to the count vector of one block of a level.
 
-    Stability: adding or removing one person record moves the vector by at most Δ (claim C4, from C1 to C3; in the
-    published mode claim C7; dropped persons and oversized households: claims C14 and C15), and n records move it by
-    at most n·Δ (triangle inequality).
+    Stability: adding or removing one person record moves the vector by at most Δ (claim C4, from C1 to C3, or C16
+    where the structure of the level allows less; in the published mode claim C7; dropped persons and oversized
+    households: claims C14 and C15; blind blocks: claims C17 and C18), and n records move it by at most n·Δ (triangle
+    inequality).
     """
 
     def stability(records: int) -> float | int:
@@ -191,14 +208,16 @@ def _tabulation(
     )
 
 
-def _calibration(config: Config, measurement: Measurement) -> tuple[float, float]:
-    """Δ rounded up to a float, and the unbounded loss rounded down to a float."""
-    tabulation = measurement.tabulation
-    delta = sensitivity.of(tabulation.kind, config.tau_of(tabulation), config.sensitivity)
-    unbounded, _ = delta.loss(config.privacy, Fraction(measurement.budget))
-    if not unbounded > 0:
-        raise ConfigError(f"{tabulation.name}, {measurement.level.key}: expected a budget above 0")
-    return delta.distance(config.privacy), round_down(unbounded)
+def _calibrations(config: Config, measurement: Measurement) -> list[tuple[float, float]]:
+    """For each block, Δ rounded up to a float, and the unbounded loss rounded down to a float."""
+    tabulation, level, stated = measurement
+    if not stated > 0:
+        raise ConfigError(f"{tabulation.name}, {level.key}: expected a budget above 0")
+    found = []
+    for block in config.blocks(tabulation, level):
+        unbounded, _ = block.delta.loss(config.privacy, block.share * Fraction(stated))
+        found.append((block.delta.distance(config.privacy), round_down(unbounded)))
+    return found
 
 
 def _exact_map(definition: Definition, distance: float, budget: float) -> Callable[[float], bool]:
@@ -244,8 +263,8 @@ def _typed(definition: Definition, distance: float) -> float | int:
     return distance if definition == "zcdp" else math.ceil(distance)
 
 
-def _checked(config: Config, counts: Counts) -> dict[tuple[str, str], list[int]]:
-    """The count vectors of the planned measurements, refused unless they have the public grid's length (claim C1.4)."""
+def _checked(config: Config, counts: Counts) -> dict[BlockKey, list[int]]:
+    """The count vectors of the planned blocks, refused unless a level has the public grid's length (claim C1.4)."""
     from phsafe.configs.grid import level_rows  # noqa: PLC0415
 
     vectors = {}
@@ -253,7 +272,10 @@ def _checked(config: Config, counts: Counts) -> dict[tuple[str, str], list[int]]
         key, size = (tabulation.name, level.key), len(level_rows(config, tabulation, level))
         if key not in counts or counts[key].shape != (size,) or counts[key].dtype.kind != "i":
             raise MechanismError(f"{key[0]}, {key[1]}: expected {size} integers, one for each row of the grid")
-        vectors[key] = counts[key].tolist()
+        by_group, cells = counts[key].reshape(-1, len(tabulation.cells)), list(tabulation.cells)
+        for block in config.blocks(tabulation, level):
+            chosen = by_group[:, [cells.index(cell) for cell in block.cells]]
+            vectors[*key, block.cells] = chosen.reshape(-1).tolist()
     return vectors
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phsafe.privacy.accountant import float_above
+from phsafe.privacy.accountant import float_above, plan
 from phsafe.privacy.mechanism import noise_of
 from phsafe.privacy_audit import audited_mechanisms
 from phsafe.privacy_audit.attacker import Knowledge, learn
 from phsafe.privacy_audit.worst_cases import WORLD, Neighbours, neighbours
-from phsafe.privacy_math import sensitivity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +40,7 @@ class Case:
         stated: Budgets of the two levels.
         units: Whether housing units are counted rather than persons.
         bounded: Whether neighbours are bounded rather than unbounded.
+        by_age: Whether cells read ages rather than the unit.
         broken: Whether the mechanism is deliberately broken.
     """
 
@@ -52,6 +51,7 @@ class Case:
     stated: tuple[str, str] = ("0.5", "0.5")
     units: bool = False
     bounded: bool = False
+    by_age: bool = False
     broken: bool = False
 
 
@@ -63,11 +63,15 @@ CASES = (
     Case("persons, tight-bounded", mode="tight-bounded", bounded=True, stated=("0.25", "0.25")),
     Case("persons, published", mode="published"),
     Case("persons, pure DP", definition="puredp", stated=PURE),
+    Case("gate, tight", by_age=True),
+    Case("gate, tight, bounded", by_age=True, bounded=True, stated=("0.125", "0.125")),
+    Case("counted without units, structured", by_age=True, mode="structured"),
     Case("20 % too little noise", run=audited_mechanisms.too_little_noise, broken=True),
     Case("20 % too little noise, pure DP", run=audited_mechanisms.too_little_noise, definition="puredp", stated=PURE,
          broken=True),
     Case("noise drawn once for two levels", run=audited_mechanisms.shared_noise, broken=True),
     Case("grid taken from the data", run=audited_mechanisms.grid_from_data, broken=True),
+    Case("movable level treated as person-only", run=audited_mechanisms.person_only, broken=True),
 )  # fmt: skip
 
 
@@ -131,10 +135,11 @@ def audit(
 def audit_case(case: Case, trials: int) -> AuditFinding:
     """Run a case, train the attacker on a quarter of the draws, and bound the loss from the rest."""
     worlds = min(WORLDS, trials)
-    pair = neighbours(worlds, case.definition, case.mode, case.stated, units=case.units, bounded=case.bounded)
+    pair = neighbours(worlds, case.definition, case.mode, case.stated, units=case.units, bounded=case.bounded,
+                      by_age=case.by_age)  # fmt: skip
     first, second = (_draw(case, pair, i, trials) for i in (0, 1))
     cut = max(1, int(TRAINING * trials))
-    scale = np.repeat([noise_of(pair.config, m).scale for m in pair.config.measurements()], WORLD // 2)
+    scale = np.repeat([noise_of(pair.config, m)[0].scale for m in pair.config.measurements()], WORLD // 2)
     knowledge = Knowledge(case.definition, scale, *(values[0] for values in pair.values))
     attack = learn(knowledge, (first[:cut], second[:cut]), trials - cut, FALSE_ALARM)
     tests = attack.binned(first[cut:]), attack.binned(second[cut:])
@@ -143,12 +148,9 @@ def audit_case(case: Case, trials: int) -> AuditFinding:
 
 
 def claimed(case: Case, pair: Neighbours) -> float:
-    """The loss that the config claims for these neighbours, both levels together (claims C8 and C9)."""
-    total = Fraction(0)
-    for m in pair.config.measurements():
-        delta = sensitivity.of(m.tabulation.kind, pair.config.tau_of(m.tabulation), case.mode)
-        total += delta.loss(case.definition, Fraction(m.budget))[case.bounded]
-    return float_above(total)
+    """The loss that the config claims for these neighbours, both levels together (claims C8, C9 and C19)."""
+    loss = plan(pair.config).total
+    return float_above(loss.bounded if case.bounded else loss.unbounded)
 
 
 def _draw(case: Case, pair: Neighbours, which: int, trials: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The real mechanism, and three deliberately broken ones that the audit must convict."""
+"""The real mechanism, and four deliberately broken ones that the audit must convict."""
 
 from __future__ import annotations
 
@@ -33,7 +33,17 @@ def too_little_noise(config: Config, counts: Counts) -> NDArray[np.float64]:
     """Broken: every scale is 20 % too small."""
     noisy = {}
     for m in config.measurements():
-        scale = TOO_LITTLE * mechanism.noise_of(config, m).scale
+        scale = TOO_LITTLE * mechanism.noise_of(config, m)[0].scale
+        noisy[m.level.key] = _add(config, counts[m.tabulation.name, m.level.key], scale)
+    return by_world(noisy).astype(np.float64)
+
+
+def person_only(config: Config, counts: Counts) -> NDArray[np.float64]:
+    """Broken: a level whose rows the unit can move gets the noise of one that reads the person alone."""
+    noisy = {}
+    for m in config.measurements():
+        (block,) = config.blocks(m.tabulation, m.level)
+        scale = mechanism.noise_of(config, m)[0].scale / block.delta.distance(config.privacy)
         noisy[m.level.key] = _add(config, counts[m.tabulation.name, m.level.key], scale)
     return by_world(noisy).astype(np.float64)
 
@@ -42,7 +52,7 @@ def shared_noise(config: Config, counts: Counts) -> NDArray[np.float64]:
     """Broken: noise is drawn once and added to both levels."""
     first = config.measurements()[0]
     size = len(counts[first.tabulation.name, first.level.key])
-    noise = _add(config, np.zeros(size, dtype=np.int64), mechanism.noise_of(config, first).scale)
+    noise = _add(config, np.zeros(size, dtype=np.int64), mechanism.noise_of(config, first)[0].scale)
     return by_world({key: counts["AUDIT", key] + noise for key in LEVELS}).astype(np.float64)
 
 

@@ -3,6 +3,8 @@
 The regions of a level get independent noise, so one run over many worlds gives as many independent trials. In each
 world a person leaves a household, which moves its other members from one cell to the other; for bounded neighbours
 that person joins a second household in the same region, with the same effect. By claims C4 and C5 no change is larger.
+Where cells read ages alone, the unit can't move anyone, and becomes group quarters instead: all other members vanish if
+the unit is joined (claim C16), and none of them if it is not (claim C17).
 
 The two levels list the regions of a world in opposite order, so a mechanism that reuses its noise for both levels adds
 the same noise to a count that changes and to one that doesn't.
@@ -21,6 +23,7 @@ from phsafe.configs.config import Config
 from phsafe.engines import open_engine
 from phsafe.model.conditions import Code, where
 from phsafe.model.levels import UNATTRIBUTED, Geography, Level
+from phsafe.model.schema import GROUP_QUARTERS, HOUSING_UNIT
 from phsafe.model.spec import Catalog, Line, Table, Tabulation
 from phsafe.pipeline.scan import scan_tables
 from phsafe.readers import load
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 STATE = "44"
 TAU = 3
 OWNER, RENTER = "1", "3"
+BY_TENURE = {1: where(TEN=OWNER), 2: where(TEN=RENTER)}
+BY_AGE = {1: where(QAGE=range(18)), 2: where(QAGE=range(18, 116))}
 LEVELS = ("tract_*", "place_*")
 #: Outputs of a world: two levels × two regions × two cells.
 WORLD = 8
@@ -67,6 +72,7 @@ def neighbours(
     *,
     units: bool = False,
     bounded: bool = False,
+    by_age: bool = False,
 ) -> Neighbours:
     """Build worst-case neighbours and count them with the real engine.
 
@@ -77,8 +83,9 @@ def neighbours(
         stated: Budgets of the two levels.
         units: Count housing units rather than persons.
         bounded: Replace a person's record rather than removing it.
+        by_age: Count by age rather than tenure.
     """
-    catalog = _catalog(worlds, units)
+    catalog = _catalog(worlds, units, by_age)
     config = Config.load(
         {
             "privacy_budget": {"AUDIT": {k: float(v) for k, v in zip(LEVELS, stated, strict=True)}},
@@ -89,7 +96,7 @@ def neighbours(
         },
         catalog,
     )
-    before, after = (_counts(config, _frames(worlds, bounded, moved)) for moved in (False, True))
+    before, after = (_counts(config, _frames(worlds, bounded, moved, by_age)) for moved in (False, True))
     return Neighbours(config, bounded, (before, after))
 
 
@@ -98,8 +105,8 @@ def _counts(config: Config, frames: dict[str, pa.Table]) -> Counts:
         return scan_tables(load(frames, engine), config, engine).counts()
 
 
-def _catalog(worlds: int, units: bool) -> Catalog:
-    """A catalog with one tabulation by tenure, at two levels with two regions per world."""
+def _catalog(worlds: int, units: bool, by_age: bool) -> Catalog:
+    """A catalog with one tabulation by tenure or by age, at two levels with two regions per world."""
     tracts = [f"{STATE}{region:06d}" for region in range(2 * worlds)]
     # The second level lists the unchanged region of each world first.
     places = [f"{STATE}{region:05d}" for world in range(worlds) for region in (2 * world + 1, 2 * world)]
@@ -113,18 +120,18 @@ def _catalog(worlds: int, units: bool) -> Catalog:
     )
     tabulation = Tabulation(
         "AUDIT",
-        cells={1: where(TEN=OWNER), 2: where(TEN=RENTER)},
+        cells=BY_AGE if by_age else BY_TENURE,
         persons=None if units else where(RTYPE=3),
         iterate_by=None,
     )
-    shell = (Line(1, "Owner occupied"), Line(2, "Renter occupied"))
+    shell = (Line(1, "First cell"), Line(2, "Second cell"))
     return Catalog((Table("AUDIT", "Audit", "Synthetic people", shell, (tabulation,)),), levels)
 
 
-def _frames(worlds: int, bounded: bool, moved: bool) -> dict[str, pa.Table]:
+def _frames(worlds: int, bounded: bool, moved: bool, by_age: bool) -> dict[str, pa.Table]:
     """The records of all worlds, before or after the change."""
     persons: list[tuple[int, int]] = []
-    units: list[tuple[int, str, int]] = []
+    units: list[tuple[int, str, int, int]] = []
     for world in range(worlds):
         mafid = 100_000_001 + 3 * world
         tenure = RENTER if moved else OWNER
@@ -133,20 +140,21 @@ def _frames(worlds: int, bounded: bool, moved: bool) -> dict[str, pa.Table]:
             homes.append((mafid + 1, 2 * world, tenure, TAU + 1 if moved else TAU))
         homes.append((mafid + 2, 2 * world + 1, OWNER, 1))
         for home, region, tenure_code, people in homes:
-            units.append((home, tenure_code, region))
+            vanished = by_age and moved and home != mafid + 2
+            units.append((home, tenure_code, region, GROUP_QUARTERS if vanished else HOUSING_UNIT))
             persons += [(home, age) for age in range(30, 30 + people)]
     people_of, ages = np.array(persons).T
-    homes_of, regions = np.array([(home, region) for home, _, region in units]).T
-    tenures = [tenure for _, tenure, _ in units]
+    homes_of, regions, rtypes = np.array([(home, region, rtype) for home, _, region, rtype in units]).T
+    tenures = [tenure for _, tenure, _, _ in units]
     constant = {"NPF": 0, "HHSPAN": 1, "HHRACE": "01", "HHT": "1", "HHT2": "01", "CPLT": "1", "FINAL_POP": 1}
     return {
         "persons": _table(
             {"RTYPE": 3, "MAFID": people_of, "QAGE": ages, "CENHISP": 1, "CENRACE": "01", "RELSHIP": "20"}
         ),
-        "units": _table({"RTYPE": 2, "MAFID": homes_of, "TEN": tenures} | constant),
+        "units": _table({"RTYPE": rtypes.tolist(), "MAFID": homes_of, "TEN": tenures} | constant),
         "geo": _table(
             {
-                "RTYPE": 2,
+                "RTYPE": rtypes.tolist(),
                 "MAFID": homes_of,
                 "TABBLKST": STATE,
                 "TABTRACTCE": [f"{region:06d}" for region in regions],

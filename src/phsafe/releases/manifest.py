@@ -12,7 +12,7 @@ from phsafe.errors import ConfigError
 from phsafe.model import exact_numbers
 from phsafe.model.catalog_writer import document_hash
 from phsafe.model.spec import Catalog
-from phsafe.privacy.accountant import DEFAULT_DELTA, Account
+from phsafe.privacy.accountant import DEFAULT_DELTA, Account, Event
 
 MANIFEST = "manifest.json"
 FORMAT = "phsafe-release/2"
@@ -31,6 +31,13 @@ NEIGHBOUR_DEFINITIONS = {
     "unbounded": "one person's record is added or removed",
     "bounded": "one person's record is replaced by another",
 }
+
+#: What the losses of every mode but the published one rest on, and how they are added up.
+ASSUMPTIONS = [
+    "the geography of an address is public: it doesn't depend on the people who live there",
+    "the losses are about one person; a change of a whole household can cost more (docs/privacy.md, P2)",
+]
+COMPOSITION = "the sum over tabulations; in each, the larger of two sums over its levels (docs/privacy.md, C19)"
 
 
 def manifest_of(
@@ -58,6 +65,7 @@ def manifest_of(
                 "tabulation": event.tabulation, "level": event.level, "tau": event.tau,
                 "budget": event.stated, "loss": event.loss.unbounded, "loss_bounded": event.loss.bounded,
                 "distribution": event.noise.distribution, "variance": event.noise.variance,
+                **({} if config.sensitivity != "structured" else {"blocks": _blocks(event)}),
             }
             for event in account.events
         ],
@@ -66,6 +74,17 @@ def manifest_of(
         "catalog": catalog,
         "files": dict(files),
     }  # fmt: skip
+
+
+def _blocks(event: Event) -> list[dict[str, Any]]:
+    """The blocks of a level: which cells are measured together, and which without the unit table."""
+    return [
+        {
+            "cells": list(one.block.cells), "without_units": one.block.is_blind, "budget": one.stated,
+            "variance": one.noise.variance,
+        }
+        for one in event.blocks
+    ]  # fmt: skip
 
 
 def statement(account: Account, config: Config) -> dict[str, Any]:
@@ -85,6 +104,7 @@ def statement(account: Account, config: Config) -> dict[str, Any]:
         name: loss.unbounded,
         f"{name}_bounded": loss.bounded,
         **epsilons,
+        **({} if config.sensitivity == "published" else {"assumptions": ASSUMPTIONS, "composition": COMPOSITION}),
         "randomness": "OpenDP's exact samplers over the operating system's random numbers; no seed",
     }
 

@@ -10,8 +10,8 @@ from phsafe.display.numbers import plural
 from phsafe.explorer.plain_language import person
 from phsafe.model.exact_numbers import round_up, text
 from phsafe.privacy.accountant import Loss
-from phsafe.privacy.budgets import MODE_NOTES, UNITS
-from phsafe.releases.manifest import NEIGHBOUR_DEFINITIONS
+from phsafe.privacy.budgets import MODE_CAVEAT, MODE_NOTES, UNITS
+from phsafe.releases.manifest import COMPOSITION, NEIGHBOUR_DEFINITIONS
 from phsafe.reports.page_elements import facts, section, table
 from phsafe.reports.report_subject import Subject
 
@@ -82,6 +82,9 @@ def _plain_language(subject: Subject) -> Html:
             f"{MECHANISMS[config.privacy]} distribution by an exact sampler that uses the operating system’s random "
             "number generator, so there is no seed that could leak. No count is published without noise. ",
             _thresholds(tau),
+            "Cells that read only the person are counted without the unit table and include everybody. "
+            if config.sensitivity == "structured"
+            else "",
             "The finished tables are computed from the noisy counts alone, so they cost no more privacy.",
         ),
         el("h3", "What is not promised"),
@@ -130,8 +133,12 @@ def _facts(subject: Subject, tight: Loss | None) -> Iterator[tuple[Child, Child]
     versions = subject.release.manifest.get("versions")
     opendp = versions.get("opendp") if isinstance(versions, dict) else None
     yield "Sampler", f"OpenDP {printable(opendp, 40)}" if opendp is not None else "OpenDP"
-    yield "Composition", f"exact sum over {plural(len(config.measurements()), 'measurement')}"
+    measurements = plural(len(config.measurements()), "measurement")
+    published = config.sensitivity == "published"
+    yield "Composition", f"exact sum over {measurements}" if published else f"{measurements}; {COMPOSITION}"
     yield "Sensitivity", MODE_NOTES[config.sensitivity]
+    if not published:
+        yield "Assumptions", MODE_CAVEAT
     yield "Invariants", "none: no count is published without noise"
     if tight is not None:
         yield (

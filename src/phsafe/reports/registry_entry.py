@@ -20,7 +20,8 @@ from phsafe.configs.names import coverage, nation
 from phsafe.display.html import printable
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.model.exact_numbers import round_up
-from phsafe.privacy.budgets import MODE_NOTES, Budget, budget
+from phsafe.privacy.budgets import MODE_CAVEAT, MODE_NOTES, Budget, budget
+from phsafe.releases.manifest import COMPOSITION
 from phsafe.releases.release_folder import Release
 from phsafe.reports.privacy_statement import MECHANISMS, amount
 from phsafe.reports.yaml_writer import dump
@@ -246,6 +247,7 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
         f"{name} {config.tau[name]}"
         for name in dict.fromkeys(m.tabulation.name for m in config.measurements() if m.tabulation.is_truncated)
     )
+    joint = "" if config.sensitivity == "published" else f"The total is {COMPOSITION}."
     derived = ", ".join(output.name for output, _ in config.outputs() if output not in config.catalog.tabulations)
     return {
         "preprocessing_and_hyperparameter_tuning": "\n".join(
@@ -260,12 +262,13 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
                 "samplers using the operating system's random number generator, without a seed.",
                 f"- Sensitivity: {MODE_NOTES[config.sensitivity]}. Parameters are exact fractions and all rounding is "
                 "conservative, so the guarantee does not depend on floating-point arithmetic.",
+                *([] if config.sensitivity == "published" else [f"- {MODE_CAVEAT}"]),
                 f"- Made with {software}." if software else f"- {TODO}versions of the software",
                 f"- {TODO}how the records themselves are protected",
             ]
         ),
         "composition": f"Sequential: the losses of {len(costs.rows)} measurements (one tabulation at one level of "
-        "regions and groups) are added exactly; within a level every person is in at most one group.",
+        f"regions and groups) are added exactly; within a level every person is in at most one group. {joint}".strip(),
         "post_processing": "\n".join(
             [
                 *([f"- {derived}: sums of noisy counts."] if derived else []),

@@ -35,8 +35,9 @@ function choices() {
   show($("#choices"),
     choice("Sensitivity", segmented("sensitivity", [
       ["published", "Published", "The 2020 bound: 2τ + 2 rows, all in one cell"],
-      ["tight", "Tight", "The smallest valid bound for a person added or removed; keeps the unbounded loss"],
-      ["tight-bounded", "Tight-bounded", "The smallest valid bound for a changed record; keeps the bounded loss"],
+      ["tight", "Tight", "The smallest valid bound for a person added or removed; keeps the unbounded loss. Assumes public geography and can protect a whole household less"],
+      ["tight-bounded", "Tight-bounded", "The smallest valid bound for a changed record; keeps the bounded loss. Assumes public geography and can protect a whole household less"],
+      ["structured", "Structured", "Keeps the unbounded loss; counts cells that need no unit record without it. Like the tight modes, assumes public geography and can protect a whole household less"],
     ], scenario.sensitivity, whole("sensitivity"), "Sensitivity")),
     choice("Privacy", segmented("privacy", [["zcdp", "zCDP ρ", "Discrete Gaussian noise"], ["puredp", "Pure ε", "Two-sided geometric noise"]],
       scenario.privacy, whole("privacy"), "Privacy definition")),
