@@ -1,7 +1,7 @@
-"""PHSafe: tables about people in their households, published without giving anyone away.
+"""PHSafe: tables about people in their households, published with differential privacy.
 
-Every command has the same call here: ``phsafe.tabulate(config, data)``. Names are loaded when they are used, so that
-importing the package costs nothing.
+Most commands are also functions here, such as ``phsafe.tabulate(config, data)``. Names are loaded when they are first
+used, so importing the package takes almost no time.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MARKER = "S3CRET"
 def test_help_reads_well(phsafe_command):
     outcome = phsafe_command("--help")
     assert outcome.code == 0
-    assert "without giving anyone away" in " ".join(outcome.out.split())
+    assert "published with differential privacy" in " ".join(outcome.out.split())
     assert "tabulate" in outcome.out
     assert "Traceback" not in outcome.out + outcome.err
 

@@ -113,7 +113,7 @@ def test_every_reason_at_once(phsafe_command, data, tmp_path, us_document):
     outcome = phsafe_command("tabulate", config, data, out)
     refuse(
         outcome, tmp_path,
-        "'PH9'", "PH2 missing", "tau, PH3", "got '44' repeatedly", "'99'", "Puerto Rico (72) alone",
+        "'PH9'", "PH2 missing", "tau, PH3", "got '44' repeated", "'99'", "Puerto Rico (72) alone",
         "persons.csv", "units: column TEN is missing", "geo.csv: expected CSV text", "doesn't exist yet",
         left=("data", "config.json", "out"),
     )  # fmt: skip
@@ -131,7 +131,7 @@ def test_every_reason_at_once(phsafe_command, data, tmp_path, us_document):
         ("0.002619", "1e999", "usa_*"),
         ('"PH1_num": 10', '"PH1_num": 0', "tau, PH1_num"),
         ('"01",', '"03",', "'03'"),
-        ('"02",', '"01",', "repeatedly"),
+        ('"02",', '"01",', "repeated"),
         ('"56"', '"72"', "alone"),
         ('"PH3":', '"PH2":', "more than once"),
         ("{", "[" * 100_000, "nested too deeply"),
@@ -232,7 +232,7 @@ def test_an_unreadable_file_is_refused(powerless, us, data, tmp_path):
 
 def test_no_config_and_no_data(phsafe_command, us, data, tmp_path):
     outcome = phsafe_command("tabulate", tmp_path / "c.json", tmp_path / "d", tmp_path / "no" / "out")
-    refuse(outcome, tmp_path, "c.json: can't read the config", "d: expected a folder", "make it first")
+    refuse(outcome, tmp_path, "c.json: can't read the config", "d: expected a folder", "create it first")
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link", "dangling"])

@@ -204,7 +204,7 @@ class TestBadInput:
             "colour": "blue",
         }
         found = "\n".join(reasons(document))
-        for word in ("usa_*", "'44' repeatedly", "'99'", "tau, PH2", "xls", "'none'", "loose", "colour"):
+        for word in ("usa_*", "'44' repeated", "'99'", "tau, PH2", "xls", "'none'", "loose", "colour"):
             assert word in found
         assert len(reasons(document)) == 8
 
@@ -231,7 +231,7 @@ class TestBadInput:
         [
             (["03"], "'03'"),
             (["1"], "'1'"),
-            (["44", "44"], "repeatedly"),
+            (["44", "44"], "repeated"),
             (["72", "44"], "alone"),
             ([], "list"),
             ([44], "list"),

@@ -81,7 +81,7 @@ def test_a_bad_line_in_a_later_batch_is_located_and_never_quoted(engine, tmp_pat
     [
         (
             "Out of Memory Error: could not allocate block",
-            "raise the memory limit or name another temp folder",
+            "raise the memory limit or name another temporary folder",
         ),
         ("IO Error: Could not write file: No space left on device", "the disk of /place is full"),
         (

@@ -701,7 +701,7 @@ def test_a_full_disk_is_reported_in_one_sentence(frames, config, tmp_path, share
     with pytest.raises(PHSafeError) as caught:
         tabulate(config, shuffle(frames), options=EngineOptions(temp_dir=tmp_path / "temp", threads=1))
     assert str(caught.value) == (
-        f"can't write to {tmp_path / 'temp'}: No space left on device; free some space or name another temp folder"
+        f"can't write to {tmp_path / 'temp'}: No space left on device; free space or name another temporary folder"
     )
     assert list((tmp_path / "temp").iterdir()) == []
 
@@ -728,7 +728,7 @@ def test_a_file_size_limit_is_reported_from_any_process(frames, config, tmp_path
     temp.mkdir()
     command = [sys.executable, "-c", LIMITED, json.dumps(config), str(folder), str(temp), processes]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    sentence = f"PHSafeError can't write to {temp}: File too large; free some space or name another temp folder\n"
+    sentence = f"PHSafeError can't write to {temp}: File too large; free space or name another temporary folder\n"
     assert (done.stdout, done.stderr) == (sentence, "")
     assert list(temp.iterdir()) == []
 

@@ -71,6 +71,19 @@ def test_identities_hold_with_everybody(population, noisy):
     assert np.abs(rows @ truths(release, kept, everyone)).max() == 0
 
 
+def test_cells_counted_without_truncation_get_nobody_added(population, noisy):
+    """In the structured mode, PH1_num at everyone's levels and three cells of PH3 include everybody already."""
+    config, kept, _ = population
+    structured = config.with_sensitivity("structured")
+    release = measured(structured, noisy(structured, kept, seed=3))
+    beyond = everybody(release, fit(release)).beyond
+    added = {}
+    for (name, level), block in release.blocks.items():
+        added |= {(name, level, cell): beyond[block.positions((cell,))].sum() for cell in block.tabulation.cells}
+    assert added["PH1_num", "state_*", 2] == added["PH3", "state_A-G", 9] == 0
+    assert added["PH1_num", "state_A-G", 2] > 0 and added["PH3", "state_A-G", 4] > 0
+
+
 def test_measured_truncation_removes_the_bias(population, noisy):
     config, kept, everyone = population
     release = measured(config, noisy(config, kept, seed=2))

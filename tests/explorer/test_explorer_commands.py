@@ -53,7 +53,7 @@ def test_explore_explains_what_is_wrong_with_files_ports_and_hosts(tmp_path: Pat
 
 
 def test_workbook_refuses_a_folder_that_does_not_exist(tmp_path: Path):
-    with pytest.raises(PHSafeError, match="to exist; make it first"):
+    with pytest.raises(PHSafeError, match="to exist; create it first"):
         workbook(Path("examples/us.json"), tmp_path / "none" / "out.xlsx")
 
 

@@ -240,7 +240,7 @@ def test_a_bad_toml_is_refused_with_all_reasons(name, small_frames, write_cef, c
         ("#" * 1_000_001, "expected a small TOML file"),
         ('units = 3\npersons = []\ngeo = ["a", "a"]', 'expected units = "FILE", or a list of files'),
         ('units = 3\npersons = []\ngeo = ["a", "a"]', "geo: expected every file once"),
-        ('units = "hdfs://node/units.txt"\npersons = "a"\ngeo = "b"', "only Spark can read such an address"),
+        ('units = "hdfs://node/units.txt"\npersons = "a"\ngeo = "b"', "only Spark can read this URI"),
     ],
     ids=["syntax", "bytes", "size", "no names", "twice", "address"],
 )  # fmt: skip
@@ -340,7 +340,7 @@ def test_a_file_named_twice_by_globs_is_refused(town, write_cef, config, tmp_pat
     with pytest.raises(PHSafeError, match=r"units/0\.txt: expected every file once, got it more than once"):
         phsafe.validate(config, path)
     path.write_text('units = "hdfs://node/units/*"\npersons = "persons.txt"\ngeo = "blocks.txt"\n')
-    with pytest.raises(PHSafeError, match="only Spark can read such an address"):
+    with pytest.raises(PHSafeError, match="only Spark can read this URI"):
         phsafe.validate(config, path)
 
 

@@ -161,7 +161,7 @@ def test_an_executor_runs_another_version_of_python(helpers, us, small, tmp_path
     )
     words = "--spark-master", "local[2]", *helpers.settings(helpers.TINY)
     line = refused(helpers, us, small, tmp_path, *words, PYSPARK_PYTHON=other)
-    assert line.startswith("phsafe: error: Spark's executors run another Python version")
+    assert line.startswith("phsafe: error: Spark's executors run a different Python version")
 
 
 def test_an_executor_s_python_fails_to_start(helpers, us, small, tmp_path, python):

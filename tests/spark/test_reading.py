@@ -282,7 +282,7 @@ def test_a_folder_without_permission_is_refused(spark, tmp_path, monkeypatch):
 
 
 def test_only_spark_reads_addresses(duck):
-    with pytest.raises(DataError, match="only Spark can read such an address"):
+    with pytest.raises(DataError, match="only Spark can read this URI"):
         load("hdfs://node/census", duck)
 
 

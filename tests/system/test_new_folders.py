@@ -172,7 +172,7 @@ def test_folders_that_cannot_be_flushed(tmp_path, monkeypatch, number, fails):
 
 
 def test_a_missing_parent(tmp_path):
-    with pytest.raises(OutputError, match="make it first"):
+    with pytest.raises(OutputError, match="create it first"):
         check_new_folder(tmp_path / "a" / "b")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError):

@@ -14,9 +14,9 @@ _BETWEEN_COLLECTIONS = 1_000_000
 
 
 def program() -> None:
-    """Run `main`, then end the process without Python's usual tear-down.
+    """Run `main`, then end the process without Python's usual shutdown.
 
-    By then everything of ours is closed, flushed and removed. The tear-down would take half a second after a small run.
+    By then all files are closed and flushed, and temporary ones removed. The shutdown would take half a second.
     """
     _open_closed_streams()
     try:
@@ -29,7 +29,7 @@ def program() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Discard the output if standard output or error was closed; otherwise the next file would get its number."""
+    """Open /dev/null for each closed standard stream; otherwise the next file opened would get its descriptor."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             mode = "r" if number == 0 else "w"
@@ -43,8 +43,8 @@ def _open_closed_streams() -> None:
 def main() -> None:
     """Run the command, and write its exit code to the run log.
 
-    Exit codes: 0 done; 1 refused, nothing charged; 2 wrong command; 3 charged and finished, but something after it
-    failed; 4 charged and not finished; 130 interrupted, nothing charged.
+    Exit codes: 0 success; 1 refused, nothing charged; 2 usage error; 3 the release is charged and complete, but a
+    later step failed; 4 charged, but no release was written; 130 interrupted, nothing charged.
     """
     from phsafe.cli.output import OUTPUT
 
@@ -127,7 +127,7 @@ def _complain(text: str) -> None:
 
     event, _, reason = text.partition(": ")
     OUTPUT.record(event, "error", reason)
-    with contextlib.suppress(OSError, ValueError):  # Nobody may read standard error any more.
+    with contextlib.suppress(OSError, ValueError):  # Standard error may already be closed.
         sys.stderr.write(f"phsafe: {text}\n")
 
 

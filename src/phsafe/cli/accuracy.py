@@ -58,7 +58,7 @@ def accuracy(
     *,
     options: EngineOptions,
 ) -> None:
-    """Measure errors on public or made-up data, by comparing many simulated releases with exact counts."""
+    """Measure errors on public or synthetic data, by comparing many simulated releases with exact counts."""
     from phsafe.accuracy_study import accuracy as run
     from phsafe.accuracy_study.study_page import empty_regions_warning
     from phsafe.cli import console

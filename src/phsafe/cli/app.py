@@ -85,7 +85,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     name="phsafe",
     cls=Commands,
-    help="Tables about people in their households, published without giving anyone away.",
+    help="Tables about people in their households, published with differential privacy.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -96,7 +96,7 @@ app = typer.Typer(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start here": (demo, synth, pums),
     "With confidential data": (validate, tabulate, release),
-    "With public or made-up data": (accuracy,),
+    "With public or synthetic data": (accuracy,),
     "After a release (public)": (check, estimate, interval, report, registry),
     "Choose parameters (no data needed)": (config, budget, solve, explore, workbook, audit),
 }

@@ -16,7 +16,7 @@ from phsafe.cli.output import OUTPUT
 if TYPE_CHECKING:
     from phsafe.engines import EngineOptions
 
-ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="Config file: production JSON, or TOML.")]
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="Config file: JSON in the 2020 format, or TOML.")]
 DataPath = Annotated[
     str,
     typer.Argument(
@@ -29,12 +29,12 @@ ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="Release fo
 Threads = Annotated[int | None, typer.Option(min=1, help="Number of threads (default: all cores).")]
 MemoryLimit = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Memory limit for counting, such as 4GB; the rest spills to disk."),
+    typer.Option(metavar="SIZE", help="Memory limit of DuckDB, not of workers, such as 4GB; the rest spills to disk."),
 ]
 TempDir = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for temporary files.")]
 AllowUnclassified = Annotated[
     bool,
-    typer.Option("--allow-unclassified", help="Accept records that fit no cell of a universe, with a warning."),
+    typer.Option("--allow-unclassified", help="Accept records that fall in no cell of their universe, with a warning."),
 ]
 AllowEmptyStates = Annotated[
     bool,
@@ -59,7 +59,7 @@ CatalogPath = Annotated[
     ),
 ]
 SkipValidation = Annotated[
-    bool, typer.Option("--skip-validation", help="Ignore violations of rules, because the input was validated before.")
+    bool, typer.Option("--skip-validation", help="Ignore rule violations (for input that was validated before).")
 ]
 Population = Annotated[
     str | None,

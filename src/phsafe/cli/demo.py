@@ -18,7 +18,7 @@ def demo(
         Path | None, typer.Argument(metavar="[OUT]", help="Folder to create (default: phsafe-demo).")
     ] = None,
 ) -> None:
-    """Run every step on two made-up states, and compare one state's finished tables with the truth."""
+    """Run every step on two synthetic states, and compare one state's finished tables with the truth."""
     from phsafe.cli import console
     from phsafe.model.exact_numbers import text
     from phsafe.model.schema import STATES as NAMES
@@ -55,7 +55,7 @@ def _tables(made: Demo, region: str, name: str) -> Table:
 
     from phsafe.display.numbers import digits, number, texts
 
-    table = Table(title=f"{name}, all households: finished tables and the truth (made-up data)")
+    table = Table(title=f"{name}, all households: finished tables and the truth (synthetic data)")
     for column in ("", "Truth (never published)", "Estimate", "90 % interval"):
         table.add_column(column, justify="left" if not column else "right")
     for spec in made.config.catalog.tables:

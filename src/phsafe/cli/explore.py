@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def explore(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="CONFIG", help="Config to start from: production JSON, or TOML; or a release folder."),
+        typer.Argument(
+            metavar="CONFIG", help="Config to start from: JSON in the 2020 format, or TOML; or a release folder."
+        ),
     ] = None,
     port: Annotated[
         int | None,

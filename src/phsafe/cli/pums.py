@@ -23,7 +23,7 @@ COLUMNS = {
 }
 NO_HOUSING = (
     "No housing file was given, so tenure is unknown: TEN is 0 for every unit. Set the budgets of PH7 and PH8_denom "
-    "to 0 in the config, or validation will refuse every household there. Vacant units are unknown too."
+    "to 0 in the config, or validation will report every household as an error. Vacant units are unknown too."
 )
 
 

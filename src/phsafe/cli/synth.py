@@ -16,7 +16,7 @@ def synth(
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
     format: Annotated[str, typer.Option(help="parquet (one file per state) or csv.")] = "parquet",
 ) -> None:
-    """Generate realistic made-up microdata of any size: persons, units and geo."""
+    """Generate realistic synthetic microdata of any size: persons, units and geo."""
     from phsafe.cli.console import note, progress_bar, result
     from phsafe.synthetic import MARK
     from phsafe.synthetic import synth as make
@@ -24,4 +24,4 @@ def synth(
     with progress_bar("synth") as bar:
         make(out, households, states, seed, format, lambda done, total: bar("generating households", done / total))
     result({"folder": str(out), "households": households, "states": states, "seed": seed, "format": format})
-    note(f"Made {households:,} households in {out} ({states}, seed {seed}), marked as made up by the file {MARK}.")
+    note(f"Made {households:,} households in {out} ({states}, seed {seed}), marked as public by the file {MARK}.")

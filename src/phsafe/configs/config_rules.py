@@ -128,7 +128,7 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
         problems.append(f"state_filter: expected states' FIPS codes, got {', '.join(map(_show, unknown))}")
     repeated = sorted({s for s in value if value.count(s) > 1})
     if repeated:
-        problems.append(f"state_filter: expected every state once, got {', '.join(map(_show, repeated))} repeatedly")
+        problems.append(f"state_filter: expected each state once, got {', '.join(map(_show, repeated))} repeated")
     if in_puerto_rico(value) and len(set(value)) > 1:
         problems.append("state_filter: expected Puerto Rico (72) alone, got it together with other states")
     return tuple(sorted(set(value)))

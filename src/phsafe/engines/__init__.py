@@ -58,7 +58,7 @@ def _check(options: EngineOptions) -> None:
         options.threads is not None or options.memory_limit is not None or options.temp_dir is not None
     ):
         raise PHSafeError(
-            "threads, memory limit and temp folder are options of the engine duckdb; "
+            "threads, memory limit and temporary folder are options of the engine duckdb; "
             "configure Spark with its own settings, such as --spark-conf spark.driver.memory=4g"
         )
 

@@ -167,7 +167,7 @@ class Buckets:
                 file.write(packed.tobytes())
         except OSError as error:
             folder, why = self._path.parent.parent, error.strerror
-            raise PHSafeError(f"can't write to {folder}: {why}; free some space or name another temp folder") from None
+            raise PHSafeError(f"can't write to {folder}: {why}; free space or name another temporary folder") from None
 
     def partition(self, bucket: int) -> Rows:
         """The rows of a bucket in key order. Raises `OrderError` if a row does not belong to the bucket."""

@@ -207,7 +207,7 @@ def _draw(
 
 
 def _other_noise(density: Density, scale: Array, terms: int, u: Iterator[Array]) -> Array:
-    """Unrestricted draws of all noise terms in a sum except the last; they shift the center of that last term."""
+    """Unrestricted draws of all noise terms in a sum except the last; they shift the centre of that last term."""
     shifts = [density.quantile(next(u)) for _ in range(terms - 1)]
     return np.asarray(scale * np.sum(shifts, axis=0)) if shifts else np.zeros_like(scale)
 

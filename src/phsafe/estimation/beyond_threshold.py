@@ -18,7 +18,7 @@ from scipy import linalg, sparse
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Leaves, leaf_levels, total, widened
 from phsafe.estimation.fit import Fit, NormalDraws, Projection, projection_of
-from phsafe.estimation.identities import universe
+from phsafe.estimation.identities import universe, untruncated_cells
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares, public_shares
 from phsafe.estimation.universe_model import Rows, UniverseModel
@@ -103,8 +103,11 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
             model = UniverseModel(measured, fit, shares, leaves, effects, scale)
             for block in leaves.blocks:
                 mean, load = model.cells(block)
-                beyond[block.positions().ravel()] = mean
-                parts.append(_placed(block, load, len(beyond)))
+                # Cells that are counted without truncation already include everybody.
+                whole = set(untruncated_cells(measured.config, block))
+                cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
+                beyond[block.positions().ravel()] = cut * mean
+                parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
             for block in _beyond_blocks(measured, leaves):
                 observations += list(model.measurements(block))
                 used.append(block.tabulation.name)

@@ -98,7 +98,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
     if key is None:
         return
     choices: list[tuple[int, ...] | None]
-    untruncated = [set(_untruncated(config, block)) for block in (one, other)]
+    untruncated = [set(untruncated_cells(config, block)) for block in (one, other)]
     if one.tabulation is other.tabulation:
         choices = [(cell,) for cell in one.tabulation.cells if len({cell in cells for cells in untruncated}) == 1]
     else:
@@ -110,7 +110,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
             yield np.concatenate(left[group]), np.concatenate(right[group])
 
 
-def _untruncated(config: Config, block: LevelBlock) -> Iterator[int]:
+def untruncated_cells(config: Config, block: LevelBlock) -> Iterator[int]:
     """Yield the cells of a measurement of persons that are counted without truncation."""
     if block.tabulation.is_truncated:
         for part in config.blocks(block.tabulation, block.level):

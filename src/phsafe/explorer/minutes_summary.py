@@ -34,7 +34,7 @@ def summary(name: str, figures: Figures, shares: Truncation) -> str:
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <style>{STYLE}</style></head><body>
 <h1>{escape(name)}</h1>
-<p><small>PHSafe parameters, {escape(where)}; generated {now}. No confidential data was used.</small></p>
+<p><small>PHSafe parameters, {escape(where)}; generated {now}. No confidential data were used.</small></p>
 <h2>Privacy loss of the whole run</h2>
 <p class="big">{unit} = {totals["unbounded"]} unbounded (one person added or removed),
 {unit} = {totals["bounded"]} bounded (one person’s record changed)</p>

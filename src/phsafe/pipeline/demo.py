@@ -1,4 +1,4 @@
-"""The demo: every step on two made-up states, in seconds."""
+"""The demo: every step on two synthetic states, in seconds."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _run(out: Path, progress: Progress) -> Demo:
     progress("estimating", 0.7)
     estimates = estimate(release)
     estimates.write(out / "estimates")
-    report(release, out / "report.html", estimates=estimates, title="Two made-up states")
-    # Only made-up data may be shown beside its release.
+    report(release, out / "report.html", estimates=estimates, title="Two synthetic states")
+    # Only the truth of synthetic data may be shown beside a release.
     truth = finished_tables(config, count(config, data, Settings(truncate=False, skip_validation=True)))
     progress("done", 1.0)
     return Demo(out, config, release, estimates, truth)

@@ -75,14 +75,14 @@ class Ledger:
         """
         path = Path(path)
         if definition not in UNITS:
-            raise LedgerError(f"expected a privacy definition among {', '.join(UNITS)}, got {definition!r}")
+            raise LedgerError(f"expected one of {', '.join(UNITS)} as the privacy definition, got {definition!r}")
         for name, amount in (("cap", cap), ("max_rho", max_rho)):
             if amount is not None and not Fraction(amount) > 0:
                 raise LedgerError(f"{path}: expected a {name} above 0, got {text(amount)}")
         if population is not None:
             check_line("population", population)
         if not path.parent.is_dir():
-            raise LedgerError(f"{path}: there is no folder {path.parent}; make it first")
+            raise LedgerError(f"{path}: there is no folder {path.parent}; create it first")
         first = {
             "kind": "open", "format": FORMAT, "ledger": str(uuid.uuid4()), "definition": definition,
             "cap": text(cap), "max_rho": None if max_rho is None else text(max_rho),
@@ -262,7 +262,7 @@ class Ledger:
         """Return the rows and what they say if the ledger is intact and not superseded; else raise."""
         problems = ledger_chain.problems(database, signer.public_key)
         if problems:
-            raise LedgerError(f"{self.path}: nothing was charged, the ledger was tampered with: {problems[0]}")
+            raise LedgerError(f"{self.path}: nothing was charged, because the ledger was tampered with: {problems[0]}")
         rows = ledger_chain.rows(database)
         now = statement(rows)
         for entry in now.of("supersede"):

@@ -38,7 +38,7 @@ def expanded(named: Sequence[Location], storage: Storage | None, problems: list[
             found.append(one)
             continue
         if is_address and storage is None:
-            problems.append(f"{one}: only Spark can read such an address; use the engine spark")
+            problems.append(f"{one}: only Spark can read this URI; add --engine spark")
             continue
         names = _names(folder, storage)
         chosen = _matching(folder, pattern, names, problems) if pattern else _all(folder, names, problems)

@@ -167,7 +167,7 @@ def _first_line(file: Location, engine: TableReader) -> str:
     """The first line of a file, without its line end."""
     storage = engine.storage
     if storage is None and "://" in str(file):
-        raise DataError(f"{file}: only Spark can read such an address; use the engine spark")
+        raise DataError(f"{file}: only Spark can read this URI; add --engine spark")
     try:
         if storage is not None:
             line = storage.first_line(storage.address(file))

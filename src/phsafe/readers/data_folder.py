@@ -115,7 +115,7 @@ def _frame(frames: Mapping[str, Any], layout: Layout, engine: TableReader) -> En
 
 def _check_folder(data: Location) -> None:
     if "://" in str(data):
-        raise DataError(f"{data}: only Spark can read such an address; use the engine spark")
+        raise DataError(f"{data}: only Spark can read this URI; add --engine spark")
     path = Path(data)
     if not path.is_dir():
         got = "a file" if path.exists() else "a path that doesn't exist"

@@ -25,10 +25,10 @@ def translated(error: Exception, folder: Path, files: Sequence[str]) -> PHSafeEr
     if category == "Out of Memory Error":
         return PHSafeError(
             f"counting ran out of memory or of disk space in {folder.parent}; "
-            "raise the memory limit or name another temp folder"
+            "raise the memory limit or name another temporary folder"
         )
     if category == "IO Error" and "no space left" in text.lower():
-        return PHSafeError(f"the disk of {folder.parent} is full; free some space or name another temp folder")
+        return PHSafeError(f"the disk of {folder.parent} is full; free space or name another temporary folder")
     # The file is named after the quoted record, so the last name in the text is the right one.
     named = max((name for name in files if name in text), key=lambda n: (text.rfind(n), len(n)), default=None)
     line = re.match(r"[A-Za-z ]*: CSV Error on Line: (\d+)$", text.partition("\n")[0])

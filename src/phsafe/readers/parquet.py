@@ -30,7 +30,7 @@ def read(path: Path, engine: TableReader) -> EngineTable:
     for file, schema in schemas.items():
         first = schemas.get(files[0], schema)
         if {(f.name, plain_type(f.type)) for f in schema} != {(f.name, plain_type(f.type)) for f in first}:
-            problems.append(f"{file}: expected the same columns and types as in {files[0].name}, got others")
+            problems.append(f"{file}: expected the same columns and types as in {files[0].name}, got different ones")
     if problems:
         raise DataError(problems)
     return engine.read_parquet(files)

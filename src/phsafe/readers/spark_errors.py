@@ -30,7 +30,7 @@ _FILES: _Signs = (
       "connecttimeoutexception", "noroutetohost"),
      "Spark can't reach that file system; check the address and the network"),
     (("cannot_merge", "failed merging schema"),
-     "expected the same columns and types in every Parquet file, got others"),
+     "expected the same columns and types in every Parquet file, got different ones"),
     (("is not a parquet file", "cannot_read_file_footer", "could not read footer", "unable_to_infer_schema"),
      "expected Parquet files, but they can't be read as Parquet"),
     (("invalid utf8",), "expected text in UTF-8, got other bytes"),
@@ -41,7 +41,7 @@ _PYTHON: _Signs = (
      "a Spark executor lacks NumPy or PyArrow; install both for the Python that executors run "
      "(set by PYSPARK_PYTHON)"),
     (("python_version_mismatch",),
-     "Spark's executors run another Python version than this program; set PYSPARK_PYTHON to one of the same version"),
+     "Spark's executors run a different Python version from this program; set PYSPARK_PYTHON to the same version"),
     (("cannot run program", "error from python worker"),
      "Spark's executors can't start Python; install it there, with NumPy and PyArrow, or correct PYSPARK_PYTHON"),
     (("python worker exited unexpectedly",),

@@ -57,7 +57,7 @@ def session_of(options: EngineOptions) -> Iterator[Any]:
         yield running
         return
     if running is not None:
-        raise PHSafeError("a Spark session already runs in this process; pass it as session= or don't name a master")
+        raise PHSafeError("a Spark session is already running in this process; pass it as session=, or name no master")
     with quietly():
         session = _connect(master, options) if master and master.startswith("sc://") else _classic(options)
     try:

@@ -162,7 +162,7 @@ class SparkReader:
                 if set(spark_arrow.schema_of(first.schema)) != set(schema):
                     raise DataError(
                         f"{addresses[0].rpartition('/')[0]}: expected the same columns and types in every Parquet "
-                        "file, got others"
+                        "file, got different ones"
                     )
             return SparkTable(frame, schema)
 

@@ -73,12 +73,12 @@ def _plain_language(subject: Subject) -> Html:
             QUESTIONS["bounded"],
             ", they guess right at most about ",
             el("strong", guesses["bounded"]),
-            " of the time. Real attackers know far less.",
+            " of the time. Real attackers usually know far less.",
         ),
         el("h3", "How it is achieved"),
         el(
             "p",
-            "A random whole number was added to every count before anyone saw it. It was drawn once from the ",
+            "A random whole number was added to every count before it was published. It was drawn once from the ",
             f"{MECHANISMS[config.privacy]} distribution by an exact sampler that uses the operating system’s random "
             "number generator, so there is no seed that could leak. No count is published without noise. ",
             _thresholds(tau),

@@ -310,5 +310,5 @@ def _head(release: Release) -> str:
     return (
         "# Entry for the OpenDP registry of differential privacy deployments, following its template.\n"
         f"# Filled in from release {printable(release.release_id, 80)}; TODO marks what the release doesn't record.\n"
-        "# Once every TODO is answered, the entry qualifies for tier 3.\n"
+        "# Once every TODO is answered, the entry may qualify for tier 3; the registry decides.\n"
     )

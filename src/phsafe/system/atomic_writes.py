@@ -41,7 +41,7 @@ def _check_new(out: Path, what: str) -> None:
         raise OutputError(f"{out}: expected a {what} that doesn't exist yet; choose another name or remove it")
     parent = out.absolute().parent
     if not parent.is_dir():
-        raise OutputError(f"{out}: expected the folder {parent} to exist; make it first")
+        raise OutputError(f"{out}: expected the folder {parent} to exist; create it first")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise OutputError(f"{out}: can't write in the folder {parent}; choose another or change its permissions")
 

@@ -1,4 +1,4 @@
-"""The check for the optional packages that the explorer page and the workbook need."""
+"""The check for packages that the PHExplore page and the workbook need; the page's are optional."""
 
 from __future__ import annotations
 

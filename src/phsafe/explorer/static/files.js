@@ -68,7 +68,7 @@ export function open() {
   };
   const file = el("input", { type: "file", id: "file", accept: ".json,.toml", "aria-label": "File", onchange: async () => { if (file.files[0]) await take(await file.files[0].text(), file.files[0].name); } });
   const pasted = el("textarea", { id: "paste", "aria-label": "Link or text", placeholder: "…or paste a shared link here" });
-  openDialog("Open a scenario or a config", el("p", {}, "A scenario file, a config (production JSON or TOML), or a shared link. It opens as a new scenario and leaves the others unchanged."),
+  openDialog("Open a scenario or a config", el("p", {}, "A scenario file, a config (JSON in the 2020 format, or TOML), or a shared link. It opens as a new scenario and leaves the others unchanged."),
     el("div", { class: "row" }, file), el("div", { class: "row" }, pasted),
     el("div", { class: "row" }, el("button", { class: "main", id: "take", onclick: () => take(pasted.value.trim(), "pasted") }, "Open")), problem);
 }
