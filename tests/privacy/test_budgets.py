@@ -215,7 +215,7 @@ def test_margins_after_joint_estimation_are_shown_if_they_are_known():
         b.config.sensitivity: {(r.event.tabulation, r.event.level): 8765.25 for r in b.rows} for b in modes.budgets
     }
     fitted = replace(modes, finished=known)
-    assert fitted.to_dict()["finished"]["tight"]["PH3"]["state_A-G"] == 8765.25
+    assert exact(fitted.to_json())["finished"]["tight"]["PH3"]["state_A-G"] == 8765.25
     assert shown(fitted.render()).count("8765.25") == 4 * len(modes.budgets[0].rows)
 
 
