@@ -15,6 +15,11 @@ from typing import NamedTuple
 
 import polars as pl
 import pytest
+from hypothesis import settings
+
+# A slow machine is no failure: tests measure no time.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("persons", "units", "geo")
