@@ -151,13 +151,12 @@ def test_kill_9_never_loses_a_charge_or_damages_the_ledger(path, third):
     rng = random.Random(5)
     confirmed: set[str] = set()
     for trial in range(12):
-        process = start(path, f"t{trial}", 1000, 100_000)
-        assert process.stdout is not None
-        first = process.stdout.readline().strip()
-        time.sleep(rng.uniform(0, 0.04))
-        process.send_signal(signal.SIGKILL)
-        rest = process.stdout.read()  # communicate() would skip what readline() has buffered.
-        process.wait(60)
+        with start(path, f"t{trial}", 1000, 100_000) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline().strip()
+            time.sleep(rng.uniform(0, 0.04))
+            process.send_signal(signal.SIGKILL)
+            rest = process.stdout.read()  # communicate() would skip what readline() has buffered.
         confirmed.update({first, *rest.split("\n")[:-1]})
         assert ledger.verify() == []
     charged = {entry.release_id for entry in ledger.charges()}

@@ -50,7 +50,7 @@ def test_a_cap_must_be_above_zero(path, cap):
 
 
 def test_an_unknown_privacy_definition_is_refused(path):
-    with pytest.raises(LedgerError, match="expected a privacy definition among zcdp, puredp, got 'laplace'"):
+    with pytest.raises(LedgerError, match="expected one of zcdp, puredp as the privacy definition, got 'laplace'"):
         Ledger.create(path, 1, "laplace")
     assert Ledger.create(path, 1, "puredp").read().definition == "puredp"
 
