@@ -25,7 +25,7 @@ def test_init_makes_what_was_asked_for(phsafe_command, tmp_path):
     words = ("--population", "the US, 2020", "--states", "us", "--max-rho", "3")
     done = phsafe_command("ledger", "init", file, "--cap", "2.5", *words)
     assert (done.code, done.out) == (0, "")
-    assert f"Made the ledger {file} with a cap of 2.5 ρ for the US, 2020. Keep {file}.key beside it" in done.err
+    assert f"Created the ledger {file} with a cap of 2.5 ρ for the US, 2020. Keep {file}.key beside it" in done.err
     now = Ledger.open(file).read()
     assert (now.cap, now.population, len(now.states), now.max_rho) == (Fraction(5, 2), "the US, 2020", 51, 3)
     again = phsafe_command("ledger", "init", file, "--cap", "2.5")

@@ -52,7 +52,7 @@ def test_done_exits_with_0(words, tmp_path):
     run = subprocess.run([*PROGRAM, *words], capture_output=True, text=True, check=False)
     assert run.returncode == 0
     assert is_complete_and_charged(tmp_path)
-    assert f"Made the ledger {tmp_path}/ledger with a cap of 1.226649 ρ for Puerto Rico." in run.stderr
+    assert f"Created the ledger {tmp_path}/ledger with a cap of 1.226649 ρ for Puerto Rico." in run.stderr
     assert Ledger.open(tmp_path / "ledger").read().head in run.stdout
 
 

@@ -62,7 +62,7 @@ def test_another_user_audits_with_the_public_key_only(auditor, desk, tmp_path):
     ledger = tmp_path / "ri.ledger"
     words = ("--ledger", ledger, "--skip-validation")
     first = run("release", CONFIG, DATA, tmp_path / "first", *words, "--new-ledger", "--cap", "1.5")
-    assert "Made the ledger" in first
+    assert "Created the ledger" in first
     corrected = shutil.copytree(DATA, tmp_path / "corrected")
     refused = run("release", CONFIG, corrected, tmp_path / "second", *words, code=1)
     assert f"needs {LOSS} ρ, but 0.426446 of 1.5 ρ is left" in refused

@@ -114,7 +114,7 @@ BAD = {
     "tables that are no list": (lambda d: d.update(tables={}), "tables: expected a list, got {}"),
     "a table that is no object": (lambda d: d["tables"].append(3), "table 10: expected an object with name"),
     "an unknown key of a table": (lambda d: d["tables"][8].update(x=1), "PH9: expected only name, title"),
-    "a title that is no text": (lambda d: d["tables"][8].update(title=3), "PH9, title: expected a text, got 3"),
+    "a title that is no text": (lambda d: d["tables"][8].update(title=3), "PH9, title: expected text, got 3"),
     "an unknown key of a line": (lambda d: d["tables"][8]["lines"][0].update(of=[1]), "PH9, lines: expected only line"),
     "a line without a label": (lambda d: d["tables"][8]["lines"][0].pop("label"), "PH9, lines: label missing"),
     "a line number as text": (
@@ -137,7 +137,7 @@ BAD = {
         lambda d: ph9(d)["cells"].update({"7": {"QAGE": "5, 3"}}), "PH9, cell 7, QAGE: expected codes of QAGE",
     ),
     "codes as a number": (
-        lambda d: ph9(d)["cells"].update({"7": {"QAGE": 5}}), "PH9, cell 7, QAGE: expected a text, got 5",
+        lambda d: ph9(d)["cells"].update({"7": {"QAGE": 5}}), "PH9, cell 7, QAGE: expected text, got 5",
     ),
     "no codes": (
         lambda d: ph9(d)["cells"].update({"7": {"QAGE": ""}}), "PH9, cell 7, QAGE: expected codes of QAGE",
@@ -174,7 +174,7 @@ BAD = {
         "levels: expected levels of every geography and iteration level, got none of county",
     ),
     "a region as a number": (
-        lambda d: d["geographies"][2]["regions"].update({"44005": 5}), "county, regions: expected a text, got 5",
+        lambda d: d["geographies"][2]["regions"].update({"44005": 5}), "county, regions: expected text, got 5",
     ),
     "a flag as a text": (
         lambda d: d["geographies"][2].update(covers="no"), "county, covers: expected true or false, got 'no'",

@@ -200,7 +200,7 @@ TYPOS = {
     ),
     "an iteration code with two meanings": (
         lambda: Catalog((counts(),), (*LEVELS, one_iteration("x", label="All", geography=STATE))),
-        "expected one meaning of every iteration code, got several of *",
+        "expected one meaning for every iteration code, got several for *",
     ),
     "a foreign race": (
         lambda: Iteration("J", "x", races=frozenset({"64"})), "iteration J: expected races of the code list, got 64",

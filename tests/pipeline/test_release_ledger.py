@@ -99,7 +99,7 @@ def test_a_lost_ledger_is_not_replaced(release, tmp_path):
     release(new_ledger=True)
     (tmp_path / "pr.ledger").unlink()
     for options in ({}, {"new_ledger": True}):
-        with pytest.raises(LedgerError, match="a ledger was here, and is moved or deleted; restore it"):
+        with pytest.raises(LedgerError, match="the ledger that was here was moved or deleted; restore it"):
             release("again", **options)
 
 
@@ -135,5 +135,5 @@ def test_both_privacy_definitions_share_a_ledger(release, pr_document, tmp_path)
     assert now.spent_bounded == (2 * LOSS) ** 2 / 2 + 2 * LOSS
     Ledger.create(tmp_path / "pure.ledger", 9, "puredp")
     release("pure", pure, "pure.ledger")
-    with pytest.raises(LedgerError, match="a zCDP release satisfies pure DP for no ε"):
+    with pytest.raises(LedgerError, match="a zCDP release doesn't satisfy pure DP for any ε"):
         release("refused", ledger="pure.ledger")

@@ -92,7 +92,7 @@ def test_releases_of_different_modes_add_up(path):
 
 def test_a_zcdp_release_is_refused_on_a_pure_dp_ledger(path, third):
     ledger = Ledger.create(path, Decimal(1), "puredp")
-    with pytest.raises(LedgerError, match="is for pure DP, and a zCDP release satisfies pure DP for no ε"):
+    with pytest.raises(LedgerError, match="is for pure DP, and a zCDP release doesn't satisfy pure DP for any ε"):
         ledger.charge(third, "r", {})
     ledger.charge(Loss("puredp", Fraction(1), Fraction(2)), "r", {})
     assert ledger.read().left == 0

@@ -71,7 +71,7 @@ def test_imported_spending_counts(path, definition, most):
     ledger.import_spending(1, "me", "the system of 2021", bounded=Decimal("1.5"))
     now = ledger.read()
     assert (now.spent, now.spent_bounded) == (Fraction(3, 2), most * Fraction(1, 2) + Fraction(3, 2))
-    with pytest.raises(LedgerError, match=r"expected at most 0\.5 ., which is left, got 1; raise the cap first"):
+    with pytest.raises(LedgerError, match=r"expected at most 0\.5 ., the amount left, got 1; raise the cap first"):
         ledger.import_spending(1, "me", "too much")
     ledger.import_spending(now.left, "me", "the rest")
     for amounts in ((0, None), (-1, None), (1, 0)):

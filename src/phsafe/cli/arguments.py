@@ -63,7 +63,7 @@ SkipValidation = Annotated[
 ]
 Population = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="Whom the ledger is for (default: as the config, or its states, say)."),
+    typer.Option(metavar="TEXT", help="Population of the ledger (default: as in the config, or its states)."),
 ]
 MaxRho = Annotated[
     str | None,

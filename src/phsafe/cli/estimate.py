@@ -17,7 +17,7 @@ def estimate(
     ] = "joint",
     target: Annotated[
         str | None,
-        typer.Option(help="everybody: with the people beyond the thresholds (the default); or truncated."),
+        typer.Option(help="everybody: include people beyond the thresholds (default); truncated: omit them."),
     ] = None,
     draws: Annotated[
         int, typer.Option(metavar="N", help="Write N joint draws of all values to draws.parquet.", show_default=False)

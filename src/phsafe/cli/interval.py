@@ -19,7 +19,7 @@ def interval(
     ],
     target: Annotated[
         str | None,
-        typer.Option(help="everybody: with the people beyond the thresholds (the default); or truncated."),
+        typer.Option(help="everybody: include people beyond the thresholds (default); truncated: omit them."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:

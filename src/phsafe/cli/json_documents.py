@@ -83,9 +83,9 @@ DOCUMENTS: dict[str, dict[str, str]] = {
     },
     "solve": {
         "total": "sum of the stated budgets",
-        "total_before": "the same of the config given",
+        "total_before": "the same for the given config",
         "weighted_squared_moe": "weighted sum of squared MOEs",
-        "weighted_squared_moe_before": "the same of the config given",
+        "weighted_squared_moe_before": "the same for the given config",
     },
     "explore": {"link": "the address of the page; printed before the page is served"},
     "workbook": _FILE,

@@ -25,7 +25,7 @@ LedgerPath = Annotated[
         metavar="FILE", readable=False, help="Ledger file; its keys are in FILE.key (secret) and FILE.pub beside it."
     ),
 ]
-By = Annotated[str, typer.Option(metavar="WHO", help="Who decided it.")]
+By = Annotated[str, typer.Option(metavar="WHO", help="Person or body responsible.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why.")]
 
 
@@ -40,7 +40,7 @@ def init(
     population: arg.Population = None,
     states: Annotated[
         str | None,
-        typer.Option(metavar="CODES", help="Their states: us, pr, or 44,56 (default: those of the first release)."),
+        typer.Option(metavar="CODES", help="States covered: us, pr, or 44,56 (default: those of the first release)."),
     ] = None,
     max_rho: arg.MaxRho = None,
     supersede: Annotated[
@@ -49,7 +49,7 @@ def init(
     by: Annotated[str | None, typer.Option(metavar="WHO", help="Who supersedes it (default: the user).")] = None,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why it is superseded.")] = None,
 ) -> None:
-    """Create the ledger of a population. Later changes of the cap stay in it, with a reason."""
+    """Create the ledger of a population. Later changes to the cap are recorded in it, with a reason."""
     from phsafe.cli.console import result
     from phsafe.cli.ledger_listing import amounts
     from phsafe.configs.config_rules import read_states
@@ -86,7 +86,7 @@ def announce(file: Path) -> None:
     statement = Ledger.open(file).read()
     whom = f" for {statement.population}" if statement.population else ""
     note(
-        f"Made the ledger {file} with a cap of {text(statement.cap)} {UNITS[statement.definition]}{whom}. Keep "
+        f"Created the ledger {file} with a cap of {text(statement.cap)} {UNITS[statement.definition]}{whom}. Keep "
         f"{key_path(file)} beside it, and secret; give {public_path(file)} to those who verify it."
     )
     old: Mapping[str, Any] | None = statement.opening.fields["supersedes"]

@@ -51,7 +51,7 @@ def release(
     from phsafe.pipeline import calls
     from phsafe.pipeline.publish import explained_interrupt
     from phsafe.pipeline.release_ledger import default_ledger
-    from phsafe.privacy.ledger import Ledger
+    from phsafe.privacy.ledger import UNITS, Ledger
     from phsafe.system.interrupts import uninterrupted
 
     ledger_path = ledger or default_ledger(data)
@@ -68,11 +68,12 @@ def release(
             made.append(released)
         with uninterrupted():
             statement = Ledger.open(ledger_path).read()
+            unit = UNITS[statement.definition]
             console.result(
                 _document(released, statement, ledger_path),
                 _summary(released),
                 f"Released to {out} (id {released.release_id}).",
-                f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} left.",
+                f"The ledger {ledger_path} has {text(statement.left)} of {text(statement.cap)} {unit} left.",
                 f"Its head is {statement.head}: note it elsewhere to detect a ledger restored from an old copy.",
             )
             sys.stdout.flush()

@@ -130,7 +130,7 @@ def _chosen(method: str, target: str | None) -> str:
         problems.append(f"target: expected one of {', '.join(get_args(Target))}, got {target}")
     elif method == "independent" and target == "everybody":
         problems.append(
-            "target: expected truncated with the independent method, which uses no other table; got everybody"
+            "target: expected truncated with the independent method, which leaves truncation as is; got everybody"
         )
     if problems:
         raise PHSafeError(problems)

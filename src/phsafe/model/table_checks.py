@@ -120,7 +120,7 @@ def table_problems(table: Table) -> Iterator[str]:
     wrong += [t.name for t in table.truncation if t.beyond not in table.tabulations]
     if wrong:
         yield (
-            f"{table.name}: expected tabulations beyond a threshold of this table in truncation and no others there, "
+            f"{table.name}: expected tabulations beyond a threshold of this table, and no others, in truncation, "
             f"got {listed(wrong)}"
         )
         return
@@ -296,7 +296,7 @@ def _level_problems(catalog: Catalog) -> Iterator[str]:
             yield f"expected every iteration at one level of {region_type}, got {listed(twice)} at several"
     iterations = {i for level in catalog.levels for i in level.iteration_level.iterations}
     if twice := _repeated(iteration.code for iteration in iterations):
-        yield f"expected one meaning of every iteration code, got several of {listed(twice)}"
+        yield f"expected one meaning for every iteration code, got several for {listed(twice)}"
 
 
 def _is_number(value: object) -> bool:

@@ -192,7 +192,7 @@ class Ledger:
         def allowed(now: Statement) -> None:
             if Fraction(unbounded) > now.left:
                 raise LedgerError(
-                    f"{self.path}: expected at most {text(now.left)} {UNITS[now.definition]}, which is left, got "
+                    f"{self.path}: expected at most {text(now.left)} {UNITS[now.definition]}, the amount left, got "
                     f"{text(unbounded)}; raise the cap first (phsafe ledger amend)"
                 )
 

@@ -139,7 +139,7 @@ def traces(path: Path) -> list[Path]:
 def lost(path: Path) -> str:
     """Explain why a path where a ledger was gets no new one."""
     return (
-        f"{path}: a ledger was here, and is moved or deleted; restore it (a new ledger with a new budget takes "
+        f"{path}: the ledger that was here was moved or deleted; restore it (to start over with a new budget, use "
         f"phsafe ledger init {shlex.quote(str(path))} --cap RHO --supersede --reason TEXT)"
     )
 

@@ -66,7 +66,7 @@ def check_charge(
     left = f"{text(now.left)} of {text(now.cap)} {unit} is left in the ledger {path}"
     if now.definition == "puredp" and loss.definition == "zcdp":
         raise LedgerError(
-            f"nothing was charged: {left}, which is for pure DP, and a zCDP release satisfies pure DP for no ε; "
+            f"nothing was charged: {left}, which is for pure DP, and a zCDP release doesn't satisfy pure DP for any ε; "
             "charge both kinds to a zCDP ledger"
         )
     check_ceiling(loss, max_rho, now.max_rho)

@@ -23,7 +23,7 @@ from phsafe.readers.input_tables import Tables
 from phsafe.readers.interfaces import EngineTable, Location, TableReader
 
 HIDDEN_NAME = (
-    "expected no name that Spark skips (beginning with _ or . or ending in ._COPYING_) but the markers of writers; "
+    "expected no name that Spark skips (beginning with _ or . or ending in ._COPYING_) except marker files; "
     "rename it, or move it elsewhere"
 )
 #: The path of a folder (for Spark also its address), or Arrow, Polars or pandas frames named persons, units and geo.
