@@ -67,7 +67,7 @@ CALLS = {
     "accuracy": "US SMALL OUT --trials 2 --estimate-trials 0 --i-know-this-is-public --jobs 1",
     "check": "IN/release",
     "estimate": "IN/release OUT --method independent",
-    "interval": "IN/release PH2[US,2]/PH2[US,1]",
+    "interval": "IN/release PH2[US,2]+PH2[US,5]",
     "report": "IN/release OUT.html --estimates IN/tables",
     "registry": "IN/release OUT.yaml",
     "config": "",

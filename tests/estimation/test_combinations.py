@@ -143,8 +143,9 @@ def test_number_of_draws_is_checked(joint, number):
 
 
 def test_commands(tmp_path):
+    data = phsafe.synth(tmp_path / "data", 20_000, "44")
     release = phsafe.release(
-        "examples/acs-ri.json", "tests/data/small", tmp_path / "r", ledger=tmp_path / "l.ledger", new_ledger=True
+        "examples/acs-ri.json", data, tmp_path / "r", ledger=tmp_path / "l.ledger", new_ledger=True
     )
     assert release.release_id
     run = CliRunner().invoke(app, ["interval", str(tmp_path / "r"), "PH2[RI, 2] / PH2[RI, 1]", "--json"])

@@ -63,6 +63,7 @@ class Comparison:
         finished: Mode → tabulation and level → the margin of error after joint estimation, if it was computed.
 
     Example:
+        >>> from phsafe.model.exact_numbers import text
         >>> modes = compare("examples/us.json")
         >>> [(b.config.sensitivity, text(b.loss.bounded)) for b in modes.budgets]  # doctest: +ELLIPSIS
         [('published', '2.514562'), ('tight', '4.8789864'), ('tight-bounded', '2.4394932'), ('structured', ...)]
