@@ -42,7 +42,7 @@ class DocumentValues:
 
     def text(self, context: str, value: object) -> str:
         """A text."""
-        return self.typed(context, value, str, "a text", "")
+        return self.typed(context, value, str, "text", "")
 
     def number(self, context: str, value: object) -> int:
         """A whole number."""
