@@ -1,3 +1,4 @@
+import gzip
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
+from phsafe.readers import delimited
 from phsafe.readers import local_tables as local_engine
 from phsafe.readers.duckdb_errors import translated
 
@@ -134,13 +136,21 @@ def test_csv(engine, tmp_path, content, found):
 
 @pytest.mark.parametrize("name", ["persons.csv.gz", "workspace.csv.gz"])
 def test_damaged_gzip(engine, tmp_path, name):
-    import gzip
-
     path = tmp_path / name
     path.write_bytes(gzip.compress(b"A,B\n" + GOOD * 100)[:-5000])
     with pytest.raises(DataError) as caught:
         read(engine, path, gzip=True)
     assert str(caught.value).startswith(str(path))
+
+
+def test_a_gzip_checksum_is_verified(tmp_path):
+    """One changed byte can leave a file that decompresses; only its checksum shows it."""
+    path = tmp_path / "persons.csv.gz"
+    packed = bytearray(gzip.compress(b"A,B\n" + b"100000007,1\n" * 1000, compresslevel=0))
+    packed[packed.index(b"100000007,1", 2000)] ^= 1
+    path.write_bytes(packed)
+    with open_engine() as engine, pytest.raises(DataError, match="can't read the file"):
+        delimited.read(path, engine)
 
 
 def test_damaged_parquet(engine, tmp_path):

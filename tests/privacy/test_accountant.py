@@ -17,8 +17,9 @@ from scipy.stats import norm
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
+from phsafe.model.exact_numbers import float_above
 from phsafe.model.spec import Kind
-from phsafe.privacy.accountant import Loss, epsilon, float_above, plan
+from phsafe.privacy.accountant import Loss, epsilon, plan
 from phsafe.privacy_math.sensitivity import MODES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
 
@@ -120,6 +121,26 @@ def test_superseding_twice_keeps_both(filled):
     )
 
 
+def test_the_ledger_that_was_set_aside_is_named_after_a_gap_too(filled):
+    Ledger.create(filled.path, 7, supersede=WHY)
+    second = Ledger.create(filled.path, 8, supersede=WHY)
+    second.import_spending(3, "me", "earlier")
+    for file in filled.path.parent.glob(f"{filled.path.name}.superseded-1*"):
+        file.unlink()
+    named = Ledger.create(filled.path, 9, supersede=WHY).read().opening.fields["supersedes"]
+    assert (named["file"], named["spent"]) == (f"{filled.path.name}.superseded-1", "3")
+
+
+def test_a_ledger_that_is_in_use_is_not_superseded(filled, monkeypatch):
+    """It would stay open under another name, beside the new one, and both would accept charges."""
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.0)
+    with closing(sqlite3.connect(filled.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="another process has locked the ledger"):
+            Ledger.create(filled.path, 7, supersede=WHY)
+    assert len(filled.charges()) == 4 and filled.verify() == []
+
+
 def test_superseding_goes_on_where_it_was_cut_short(filled):
     """Killed after any of the renames: what is there is set aside, and the old ledger is still named."""
     old = filled.path.with_name(f"{filled.path.name}.superseded-1")
@@ -132,7 +153,7 @@ def test_superseding_goes_on_where_it_was_cut_short(filled):
             shutil.copy2(file, copy.parent)
         for name, _ in moves[: i + 1]:
             name(copy).rename(name(copy.with_name(old.name)))
-        with pytest.raises(LedgerError, match="never replaced" if copy.exists() else "a ledger was here"):
+        with pytest.raises(LedgerError, match="never replaced" if copy.exists() else "was moved or deleted"):
             Ledger.create(copy, 7)
         named = Ledger.create(copy, 7, supersede=WHY).read().opening.fields["supersedes"]
         assert (named["file"], named["head"]) == (old.name, head)
@@ -160,7 +181,7 @@ def test_an_old_journal_is_never_applied_to_a_new_ledger(path):
     for file in (path, ledger_file.key_path(path), ledger_file.public_path(path)):
         file.unlink()
     journal.write_bytes(b"old")
-    with pytest.raises(LedgerError, match="a ledger was here"):
+    with pytest.raises(LedgerError, match="the ledger that was here was moved or deleted"):
         Ledger.create(path, 2)
     assert Ledger.create(path, 2, supersede=WHY).verify() == []
     assert path.with_name(f"{path.name}.superseded-1-journal").read_bytes() == b"old"

@@ -20,9 +20,10 @@ from phsafe.configs.config import Config
 from phsafe.configs.grid import level_rows
 from phsafe.configs.parameters import parameters_2020
 from phsafe.model.conditions import where
+from phsafe.model.exact_numbers import float_above
 from phsafe.model.spec import Tabulation
 from phsafe.privacy import mechanism
-from phsafe.privacy.accountant import Loss, epsilon, float_above
+from phsafe.privacy.accountant import Loss, epsilon
 from phsafe.privacy.ledger import Ledger, LedgerError
 from phsafe.privacy_math import sensitivity
 

@@ -77,6 +77,9 @@ DAMAGE = {
         lambda f: edit(f, lambda m: m["privacy"].update(rho=10**400)), "rho in the privacy",
     ),
     "a loss as a string": (lambda f: edit(f, lambda m: m["privacy"].update(rho="1.257281")), "rho in the privacy"),
+    "another loss beside it": (
+        lambda f: edit(f, lambda m: m["privacy"].update(rho_for_a_household=0.0001)), "has more than its config gives",
+    ),
     "no privacy statement": (lambda f: edit(f, lambda m: m.pop("privacy")), "no privacy statement"),
     "unlisted files": (lambda f: edit(f, lambda m: m["files"].popitem()), "doesn't list exactly"),
 }  # fmt: skip

@@ -179,6 +179,14 @@ class Config:
         share = None if given is None else Fraction(given)
         return blocks_of(tabulation, level, self.tau_of(tabulation), self.sensitivity, share)
 
+    @property
+    def counts_without_units(self) -> bool:
+        """Whether something is counted from persons and public geography alone (claims C14 and C17)."""
+        return any(
+            m.tabulation.kind == "dropped" or any(block.is_blind for block in self.blocks(m.tabulation, m.level))
+            for m in self.measurements()
+        )
+
     def levels_of(self, output: Tabulation | Derived) -> tuple[Level, ...]:
         """The levels at which an output has a budget above 0, in catalog order."""
         measured = self.catalog.measured(output)

@@ -66,6 +66,8 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
     """
     if universe(config, small) == universe(config, large) or small.kind != large.kind or small.beyond is not None:
         return False
+    if small.is_truncated and config.sensitivity == "structured":  # Some of its cells may be untruncated.
+        return False
     thresholds = [config.tau.get(t.name, 1) for t in (small, large)]
     return (
         thresholds[0] <= thresholds[1]

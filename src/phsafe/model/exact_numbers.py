@@ -37,6 +37,16 @@ def round_up(value: Exact, places: int) -> str:
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
 
 
+def float_above(value: Fraction) -> float:
+    """Round a fraction up to a float.
+
+    >>> Fraction(float_above(Fraction(1, 10))) >= Fraction(1, 10)
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
 def _decimal_places(denominator: int) -> int | None:
     """The number of decimal places of 1/denominator, or None if its expansion is infinite."""
     twos = fives = 0
@@ -50,7 +60,7 @@ def _decimal_places(denominator: int) -> int | None:
 def dumps(document: Any, indent: int | None = 2) -> str:  # noqa: ANN401
     """Write JSON in which decimals and fractions are numbers with all their digits.
 
-    A fraction without a finite decimal representation is written as the nearest float.
+    A fraction without a finite decimal representation is written as the smallest float that is not below it.
 
     >>> dumps({"rho": Decimal("0.000022"), "half": Fraction(1, 2), "n": 3}, indent=None)
     '{"rho": 0.000022, "half": 0.5, "n": 3}'
@@ -62,7 +72,7 @@ def dumps(document: Any, indent: int | None = 2) -> str:  # noqa: ANN401
         if not isinstance(value, Decimal | Fraction):
             raise TypeError(f"can't write a {type(value).__name__} as JSON")
         shown = text(value)
-        return float(value) if "/" in shown else f"{mark}{shown}{mark}"
+        return float_above(Fraction(value)) if "/" in shown else f"{mark}{shown}{mark}"
 
     encoded = json.dumps(document, indent=indent, allow_nan=False, ensure_ascii=False, default=digits)
     return re.sub(f'"{mark}([-0-9.]+){mark}"', r"\1", encoded)

@@ -25,6 +25,8 @@ MAX_NUMBER = 10_000
 #: The most cells of a tabulation and of a catalog, and the most tabulations, levels and regions of a catalog.
 MAX_CELLS, MAX_ALL_CELLS = 500, 5_000
 MAX_TABULATIONS, MAX_LEVELS, MAX_REGIONS = 200, 100, 300_000
+#: The most cells of a tabulation times iterations of a level: these are compared in pairs.
+MAX_PLACES = 1_000
 #: The most codes in all conditions of a catalog: several times the largest code list.
 MAX_CODES = 400_000
 
@@ -257,6 +259,7 @@ def _size_problems(catalog: Catalog) -> Iterator[str]:
         "lines": (sum(len(table.shell) for table in catalog.tables), MAX_ALL_CELLS),
         "codes": (_codes(catalog), MAX_CODES),
         "levels": (len(catalog.levels), MAX_LEVELS),
+        "cells times iterations in a tabulation and level": (_places(catalog), MAX_PLACES),
         "regions": (sum(len(geography.regions) for geography in geographies), MAX_REGIONS),
     }
     for what, (size, most) in sizes.items():
@@ -265,6 +268,11 @@ def _size_problems(catalog: Catalog) -> Iterator[str]:
     for what, items in (("table", catalog.tables), ("level", catalog.levels)):
         if not items:
             yield f"expected a catalog with at least one {what}, got none"
+
+
+def _places(catalog: Catalog) -> int:
+    cells = max((len(t.cells) for t in catalog.tabulations if t.iterate_by is not None), default=0)
+    return cells * max((len(level.iteration_level.iterations) for level in catalog.levels), default=0)
 
 
 def _codes(catalog: Catalog) -> int:

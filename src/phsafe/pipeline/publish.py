@@ -72,6 +72,8 @@ def publish(
         PHSafeError: The release was refused or failed. The message says whether its loss was charged.
 
     """
+    if not settings.truncate:
+        raise PHSafeError("a release is always truncated, because its noise is calibrated to the thresholds")
     with ExitStack() as stack:
         with started(options) as running, ExitStack() as reading:
             account, ledger, source = _prepare(config, data, out, ledger_choice, running, reading)
@@ -120,6 +122,7 @@ def _prepare(
     if not config.measurements():
         raise PHSafeError("every budget of the config is 0, so there is nothing to release; set at least one above 0")
     reasons = Reasons()
+    reasons.check(_check_geography, config)
     account = reasons.check(plan, config)
     source = reasons.check(reading.enter_context, open_source(data, options, config.reader))
     reasons.check(check_new_folder, out)
@@ -128,6 +131,15 @@ def _prepare(
     assert source is not None
     check_readable(config, account)
     return account, open_ledger(choice, config, account.total), source
+
+
+def _check_geography(config: Config) -> None:
+    """Refuse counts without the unit table if the reader takes a household's region from that table (assumption G)."""
+    if config.reader == "cef" and config.counts_without_units:
+        raise PHSafeError(
+            "reader: expected csv, with a geo table of its own, for dropped persons and for the structured mode, got "
+            "cef, which finds the region of a household through its unit; set those budgets to 0 and use another mode"
+        )
 
 
 def _reserve(config: Config, out: Path, folder: Path) -> Path:

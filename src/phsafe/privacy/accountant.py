@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from phsafe.configs.config import Config, Measurement
 from phsafe.errors import PHSafeError
+from phsafe.model.exact_numbers import float_above
 from phsafe.privacy.mechanism import Noise, expected_noise
 
 if TYPE_CHECKING:
@@ -263,16 +264,6 @@ def _epsilon_at(order: float, rho: Fraction, delta: Decimal) -> float:
         # Several roundings can leave the last digits slightly too low: add more than that, far below float precision.
         value += abs(value) * Decimal(10) ** (10 - _DIGITS)
     return max(0.0, float_above(Fraction(value)))
-
-
-def float_above(value: Fraction) -> float:
-    """Round a fraction up to a float.
-
-    >>> Fraction(float_above(Fraction(1, 10))) >= Fraction(1, 10)
-    True
-    """
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def _sum(definition: Definition, losses: Iterable[Loss]) -> Loss:

@@ -19,7 +19,6 @@ import hmac
 import stat
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from phsafe.model.exact_numbers import Exact, text
 from phsafe.privacy import ledger_chain, ledger_file, ledger_keys
 from phsafe.privacy.accountant import Loss
 from phsafe.privacy.ledger_entries import FORMAT, UNITS, Charge, Entry, Statement, parse, statement
-from phsafe.privacy.ledger_file import LedgerError, connection, public_path, transaction
+from phsafe.privacy.ledger_file import BusyError, LedgerError, connection, public_path, transaction
 from phsafe.privacy.ledger_policy import Population, check_charge, check_line, common_fields, previous_ledger
 
 if TYPE_CHECKING:
@@ -286,7 +285,10 @@ class Ledger:
             raise LedgerError(f"{path}: expected a ledger to supersede, got neither a ledger nor its key")
         for name in ("by", "reason"):
             check_line(name, supersede[name])
-        with suppress(LedgerError):  # A ledger that is damaged, or has no key, can't be closed with an entry.
+        try:
             self._append("supersede", supersede)
-        ledger_file.set_aside(path)
-        return {**previous_ledger(path), **supersede}
+        except BusyError:
+            raise
+        except LedgerError:
+            pass  # A ledger that is damaged, or has no key, can't be closed with an entry.
+        return {**previous_ledger(ledger_file.set_aside(path)), **supersede}

@@ -34,6 +34,10 @@ class LedgerError(PHSafeError):
     """The ledger can't be used, or it refuses a charge."""
 
 
+class BusyError(LedgerError):
+    """The ledger is intact, but can't be written now: it is locked or read-only, or the disk is full."""
+
+
 class DamageError(Exception):
     """The ledger has invalid contents. `connection` turns this into a `LedgerError` that names the file."""
 
@@ -150,18 +154,21 @@ def superseded(path: Path) -> list[Path]:
     return list(itertools.takewhile(lambda old: any(exists(file(old)) for file in _PARTS), numbered))
 
 
-def set_aside(path: Path) -> None:
-    """Rename a ledger, its keys and its journal to the next free superseded name.
+def set_aside(path: Path) -> Path:
+    """Rename a ledger, its keys and its journal to the next free superseded name, and return that name.
 
     If this is cut short, the rest follows when it is repeated: the ledger comes after the keys, its journal last.
     """
     there = [file for file in _PARTS if exists(file(path))]
+    if not there:
+        return superseded(path)[-1]
     numbered = (_superseded_name(path, number) for number in itertools.count(1))
     free = next(old for old in numbered if not any(exists(file(old)) for file in there))
     try:
         for file in there:
             file(path).rename(file(free))
         flush(path.absolute().parent)
+        return free
     except OSError as error:
         raise LedgerError(f"{path}: can't rename the ledger that was here: {error.strerror}") from None
 
@@ -191,7 +198,8 @@ def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]
                 raise LedgerError(f"{path}: expected a PHSafe ledger, got another file")
             yield database
     except sqlite3.Error as error:
-        raise LedgerError(f"{path}: {_explain(error)}") from None
+        busy = any(word in str(error) for word in BUSY)
+        raise (BusyError if busy else LedgerError)(f"{path}: {_explain(error)}") from None
     except UnicodeDecodeError:  # in SQLite's own message, which quotes the file
         raise LedgerError(f"{path}: the ledger is damaged") from None
     except DamageError as error:
@@ -266,6 +274,10 @@ def keep_one_name(path: Path, status: os.stat_result) -> os.stat_result:
         return status
     remove_unfinished(path)
     return path.lstat()
+
+
+#: Words in SQLite's messages about a ledger that is intact.
+BUSY = ("locked", "readonly", "full")
 
 
 def _explain(error: sqlite3.Error) -> str:

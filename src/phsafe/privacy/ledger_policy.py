@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from phsafe.configs.config_rules import MAX_TEXT
 from phsafe.model.exact_numbers import Exact, text
-from phsafe.privacy import ledger_chain, ledger_file
+from phsafe.privacy import ledger_chain
 from phsafe.privacy.accountant import Loss
 from phsafe.privacy.ledger_entries import UNITS, Statement, is_line, read_amount, read_definition
 from phsafe.privacy.ledger_file import LedgerError, connection
@@ -109,9 +109,8 @@ def check_ceiling(loss: Loss, *limits: Exact | None) -> None:
         )
 
 
-def previous_ledger(path: Path) -> dict[str, Any]:
-    """The name, unit, head and spending of the last ledger superseded here; only its name if it can't be read."""
-    old = ledger_file.superseded(path)[-1]
+def previous_ledger(old: Path) -> dict[str, Any]:
+    """The name, unit, head and spending of a ledger that was set aside; only its name if it can't be read."""
     found: dict[str, Any] = {"file": old.name, "privacy": None, "head": None, "spent": None}
     try:
         with connection(old) as database:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from phsafe.privacy.accountant import float_above, plan
+from phsafe.model.exact_numbers import float_above
+from phsafe.privacy.accountant import plan
 from phsafe.privacy.mechanism import noise_of
 from phsafe.privacy_audit import audited_mechanisms
 from phsafe.privacy_audit.attacker import Knowledge, learn

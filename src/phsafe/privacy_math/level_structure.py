@@ -99,11 +99,11 @@ def structure_of(tabulation: Tabulation, level: Level, cells: Iterable[int] | No
     in_filter = tabulation.persons or Where()
     places = [_Place(_on_persons(c) & in_filter, _on_units(c) & tabulation.units) for c in conditions]
     places = [place for place in places if place.is_possible]
-    pairs = list(combinations(places, 2))
     # Cells and iterations don't overlap, so a person who fits two places is in one or the other depending on the unit.
-    if any(one.persons.overlaps(other.persons) for one, other in pairs):
+    distinct = dict.fromkeys(place.persons for place in places)
+    if len(distinct) < len(places) or any(one.overlaps(other) for one, other in combinations(distinct, 2)):
         level_class: LevelClass = "moves"
-    elif any(one.units != other.units for one, other in pairs):
+    elif len({place.units for place in places}) > 1:
         level_class = "mixed gate"
     else:
         level_class = "uniform gate"

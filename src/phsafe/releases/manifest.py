@@ -32,7 +32,7 @@ NEIGHBOUR_DEFINITIONS = {
     "bounded": "one person's record is replaced by another",
 }
 
-#: What the losses of every mode but the published one rest on, and how they are added up.
+#: What losses rest on (see `has_assumptions`), and how those of every mode but the published one are added up.
 ASSUMPTIONS = [
     "the geography of an address is public: it doesn't depend on the people who live there",
     "the losses are about one person; a change of a whole household can cost more (docs/privacy.md, P2)",
@@ -104,9 +104,15 @@ def statement(account: Account, config: Config) -> dict[str, Any]:
         name: loss.unbounded,
         f"{name}_bounded": loss.bounded,
         **epsilons,
-        **({} if config.sensitivity == "published" else {"assumptions": ASSUMPTIONS, "composition": COMPOSITION}),
+        **({"assumptions": ASSUMPTIONS} if has_assumptions(config) else {}),
+        **({} if config.sensitivity == "published" else {"composition": COMPOSITION}),
         "randomness": "OpenDP's exact samplers over the operating system's random numbers; no seed",
     }
+
+
+def has_assumptions(config: Config) -> bool:
+    """Whether the privacy statement needs public geography: every mode but published, and dropped persons."""
+    return config.sensitivity != "published" or config.counts_without_units
 
 
 def check_readable(config: Config, account: Account) -> None:

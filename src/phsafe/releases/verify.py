@@ -100,6 +100,8 @@ def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
     if not isinstance(given.get("privacy"), dict):
         yield "the manifest has no privacy statement"
     else:
+        if set(given["privacy"]) - set(expected["privacy"]):
+            yield "the privacy statement has more than its config gives"
         for name, value in expected["privacy"].items():
             if not _same(given["privacy"].get(name), value):
                 yield f"{name} in the privacy statement doesn't match the config"

@@ -11,7 +11,7 @@ from phsafe.explorer.plain_language import person
 from phsafe.model.exact_numbers import round_up, text
 from phsafe.privacy.accountant import Loss
 from phsafe.privacy.budgets import MODE_CAVEAT, MODE_NOTES, UNITS
-from phsafe.releases.manifest import COMPOSITION, NEIGHBOUR_DEFINITIONS
+from phsafe.releases.manifest import COMPOSITION, NEIGHBOUR_DEFINITIONS, has_assumptions
 from phsafe.reports.page_elements import facts, section, table
 from phsafe.reports.report_subject import Subject
 
@@ -137,7 +137,7 @@ def _facts(subject: Subject, tight: Loss | None) -> Iterator[tuple[Child, Child]
     published = config.sensitivity == "published"
     yield "Composition", f"exact sum over {measurements}" if published else f"{measurements}; {COMPOSITION}"
     yield "Sensitivity", MODE_NOTES[config.sensitivity]
-    if not published:
+    if has_assumptions(config):
         yield "Assumptions", MODE_CAVEAT
     yield "Invariants", "none: no count is published without noise"
     if tight is not None:

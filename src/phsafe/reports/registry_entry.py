@@ -21,7 +21,7 @@ from phsafe.display.html import printable
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.model.exact_numbers import round_up
 from phsafe.privacy.budgets import MODE_CAVEAT, MODE_NOTES, Budget, budget
-from phsafe.releases.manifest import COMPOSITION
+from phsafe.releases.manifest import COMPOSITION, has_assumptions
 from phsafe.releases.release_folder import Release
 from phsafe.reports.privacy_statement import MECHANISMS, amount
 from phsafe.reports.yaml_writer import dump
@@ -262,7 +262,7 @@ def _implementation(release: Release, costs: Budget) -> dict[str, Any]:
                 "samplers using the operating system's random number generator, without a seed.",
                 f"- Sensitivity: {MODE_NOTES[config.sensitivity]}. Parameters are exact fractions and all rounding is "
                 "conservative, so the guarantee does not depend on floating-point arithmetic.",
-                *([] if config.sensitivity == "published" else [f"- {MODE_CAVEAT}"]),
+                *([f"- {MODE_CAVEAT}"] if has_assumptions(config) else []),
                 f"- Made with {software}." if software else f"- {TODO}versions of the software",
                 f"- {TODO}how the records themselves are protected",
             ]
