@@ -67,11 +67,11 @@ def test_partitions_add_up(kernel, rows):
 
 @pytest.mark.parametrize("table", ["persons", "units", "geo"])
 @pytest.mark.parametrize("batch", [50, module.BATCH_ROWS])
-def test_rows_out_of_key_order_are_refused(kernel, rows, monkeypatch, table, batch):
+@pytest.mark.parametrize("place", [0, 1], ids=["first", "second"])
+def test_rows_out_of_key_order_are_refused(kernel, rows, monkeypatch, table, batch, place):
+    """Move the last row to the front, or behind the first row, which is not larger than any other."""
     monkeypatch.setattr(module, "BATCH_ROWS", batch)
-    order = np.arange(len(rows[table]))
-    # Move the last row to the front.
-    order = np.concatenate([order[-1:], order[:-1]])
+    order = np.insert(np.arange(len(rows[table]) - 1), place, len(rows[table]) - 1)
     with pytest.raises(OrderError):
         counted(kernel, rows | {table: rows[table].take(order)})
 

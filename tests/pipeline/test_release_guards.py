@@ -207,3 +207,16 @@ def test_stated_losses_are_never_below_the_charge(us_document, small, tmp_path):
     stated = json.loads((made.path / "manifest.json").read_text())["privacy"]
     (charge,) = Ledger.open(tmp_path / "ledger").charges()
     assert Fraction(stated["rho"]) >= charge.loss.unbounded and Fraction(stated["rho_bounded"]) >= charge.loss.bounded
+
+
+@pytest.mark.parametrize("mode", ["published", "structured"])
+def test_counts_without_the_unit_table_are_refused_where_geography_needs_it(
+    us_document, small_frames, write_cef, tmp_path, mode
+):
+    """Geography comes through the unit here, so one person could move more than one count by one (claims C14, C17)."""
+    document, data = us_document | {"sensitivity": mode, "reader": "cef"}, write_cef(tmp_path / "data", small_frames)
+    if mode == "published":
+        document["privacy_budget"]["PH1_dropped"] = {"usa_*": 0.1, "state_*": 0}
+    with pytest.raises(PHSafeError, match="finds the region of a household through its unit"):
+        phsafe.release(document, data, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

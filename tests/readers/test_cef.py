@@ -409,14 +409,3 @@ def test_a_column_of_blocks_in_lower_case_gets_a_hint(town, write_cef, config, t
     (tmp_path / "blocks.txt").write_text(text.replace("TABBLKST", "tabblkst"))
     with pytest.raises(PHSafeError, match="without TABBLKST; found 'tabblkst', rename it to TABBLKST"):
         phsafe.validate(config, path)
-
-
-@pytest.mark.parametrize("mode", ["published", "structured"])
-def test_counts_without_the_unit_table_are_refused(small_cef, config, tmp_path, mode):
-    """Geography comes through the unit here, so one person could move more than one count by one (claims C14, C17)."""
-    document = json.loads(config.read_text()) | {"sensitivity": mode}
-    if mode == "published":
-        document["privacy_budget"]["PH1_dropped"] = {"usa_*": 0.1, "state_*": 0}
-    with pytest.raises(PHSafeError, match="finds the region of a household through its unit"):
-        phsafe.release(document, small_cef, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
-    assert list(tmp_path.iterdir()) == []
