@@ -261,7 +261,7 @@ def _install(old: dict[str, object], new: dict[str, object], module: ModuleType)
         elif isinstance(value, type):
             if value.__module__ == module.__name__:
                 _install(dict(vars(value)), dict(vars(new[name])), module)
-        elif not isinstance(value, ModuleType) and old is vars(module) and value != new[name]:
+        elif not isinstance(value, ModuleType) and old is vars(module) and repr(value) != repr(new[name]):
             for importer in list(sys.modules.values()):
                 if getattr(importer, "__dict__", {}).get(name) is value:
                     setattr(importer, name, new[name])
