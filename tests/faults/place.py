@@ -39,6 +39,10 @@ class Ending(NamedTuple):
     output: str
 
 
+#: The suffix of the file beside a log that exists once its command has begun.
+BEGUN = ".begun"
+
+
 class Running:
     """A command running in a separate process."""
 
@@ -46,7 +50,9 @@ class Running:
         self._process, self._log = process, log
 
     def signal(self, number: int) -> None:
-        """Send a signal if the command still runs."""
+        """Send a signal if the command still runs; not before it has begun, when the bench itself would get it."""
+        while self.alive and not self._log.with_suffix(BEGUN).exists():
+            time.sleep(0.001)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._process.pid or 0, number)
 
@@ -248,6 +254,7 @@ def _command(arguments: list[str], log: Path, temp: Path, before: Callable[[], o
     signal.signal(
         signal.SIGINT, signal.SIG_DFL
     )  # Until the command installs its handler, Ctrl-C ends the process silently.
+    log.with_suffix(BEGUN).touch()
     tempfile.tempdir = None
     os.environ["TMPDIR"] = str(temp)
     os.environ["COLUMNS"] = "200"
