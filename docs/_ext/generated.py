@@ -12,6 +12,7 @@ from pathlib import Path
 
 import typer.main
 from sphinx.application import Sphinx
+from trust import trust
 
 import phsafe
 from phsafe.cli.app import app as program
@@ -232,5 +233,6 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "levels": levels,
     "api": api,
     "modules": modules,
+    "trust": trust,
     "other-pages": other_pages,
 }
