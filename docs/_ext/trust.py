@@ -1,6 +1,6 @@
 """The promises of the project: what proves each, which tests try to break it, and what it does not cover.
 
-promises.toml declares them. The names of the tests come from the tests themselves and from the claims in docs/privacy.md
+promises.toml declares them. The names of the tests come from the tests and from the claims in docs/privacy.md
 when the page is built: a test that is renamed changes the page, and a promise that is left without one stops the build.
 """
 
