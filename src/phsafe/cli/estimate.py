@@ -22,7 +22,8 @@ def estimate(
     draws: Annotated[
         int, typer.Option(metavar="N", help="Write N joint draws of all values to draws.parquet.", show_default=False)
     ] = 0,
-    format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="csv or parquet.")] = "csv",
+    sdmx: Annotated[bool, typer.Option("--sdmx", help="Also write the tables as SDMX-CSV, to OUT/sdmx.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:
     """Write finished tables with 90 % intervals, from a release alone."""
@@ -43,7 +44,7 @@ def estimate(
     reasons.settle()
     assert opened is not None
     estimates = run(opened, method, target=target)
-    estimates.write(out, format, draws)
+    estimates.write(out, format, draws, sdmx=sdmx)
     for name, why in estimates.diagnostics["left_out"].items():
         warn(f"{name} is left out: {why}.")
     result(

@@ -252,8 +252,8 @@ class Estimates(Frames):
         title = f"{name} {spec.title}: {chosen.label.rstrip(':')}"
         return intervals(title, f"{who}, with 90 % intervals", rows, from_zero=spec.average is None)
 
-    def write(self, out: str | Path, format: str = "csv", draws: int = 0) -> Path:
-        """Write the tables, a workbook of all tables and the diagnostics to a new folder.
+    def write(self, out: str | Path, format: str = "csv", draws: int = 0, *, sdmx: bool = False) -> Path:
+        """Write the tables, the same with names (`tables/`), a workbook and the diagnostics to a new folder.
 
         The write is atomic: the folder appears only once it is complete.
 
@@ -261,6 +261,7 @@ class Estimates(Frames):
             out: The folder to create.
             format: The file format of the tables, "csv" or "parquet".
             draws: The number of joint draws to write to `draws.parquet` (see `draws`). The default is none.
+            sdmx: Also write each table as SDMX-CSV, to the folder `sdmx`.
 
         Returns:
             The path of the folder.
@@ -275,7 +276,7 @@ class Estimates(Frames):
         """
         from phsafe.estimation.estimates_output import write  # noqa: PLC0415  (the workbook library is slow to load)
 
-        return write(self, Path(out), format, draws)
+        return write(self, Path(out), format, draws, sdmx=sdmx)
 
     def _repr_html_(self) -> str:
         return estimates_html(self)
