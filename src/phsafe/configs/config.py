@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from phsafe.configs import config_rules as rules
+from phsafe.configs.publication import Publication
 from phsafe.errors import ConfigError
 from phsafe.model.document_files import read_document
 from phsafe.model.levels import Level, in_puerto_rico
@@ -54,6 +55,7 @@ class Config:
         control_totals: "persons" or "units" → state → the number of rows that validation expects. Confidential, because
             they are counts of the data: `to_production` leaves them out.
         population: Whom the config is about, which must be the population of the ledger; None accepts any.
+        publication: Who publishes the release and how to cite it; all of it is optional.
 
     Example:
         >>> config = Config.load("examples/us.json")
@@ -73,6 +75,7 @@ class Config:
     blind_share: Mapping[str, Decimal] = field(default_factory=dict)
     control_totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     population: str | None = None
+    publication: Publication = field(default_factory=Publication)
 
     @classmethod
     def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: CatalogSource | None = None) -> Config:
@@ -233,4 +236,5 @@ class Config:
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
             **({"blind_share": dict(self.blind_share)} if self.blind_share else {}),
             **({} if self.population is None else {"population": self.population}),
+            **({"publication": self.publication.to_document()} if self.publication else {}),
         }
