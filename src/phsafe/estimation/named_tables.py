@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from phsafe.configs.config import Config
-from phsafe.configs.names import iteration_names, region_names
+from phsafe.configs.names import with_names
 from phsafe.display.numbers import FLAG, FLAG_TEXT
 
 
@@ -41,17 +41,6 @@ NAMED_KEY = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL")
 
 def named(config: Config, frame: pl.DataFrame) -> pl.DataFrame:
     """Return a finished table with the columns of `NAMED_COLUMNS`: the names of regions and iterations, and notes."""
-    regions = pl.DataFrame(
-        [(kind, code, name) for (kind, code), name in region_names(config).items()],
-        schema=["REGION_TYPE", "REGION_ID", "REGION"],
-        orient="row",
-    )
     wide = pl.col("UPPER_90") - pl.col("LOWER_90") > pl.col("ESTIMATE")
-    return (
-        frame.join(regions, on=["REGION_TYPE", "REGION_ID"], how="left", maintain_order="left")
-        .with_columns(
-            RACE_ETHNICITY=pl.col("ITERATION_CODE").replace_strict(iteration_names(config), return_dtype=pl.String),
-            NOTE=pl.when(wide).then(pl.lit(FLAG_TEXT)).otherwise(pl.lit("")),
-        )
-        .select(column.name for column in NAMED_COLUMNS)
-    )
+    note = pl.when(wide).then(pl.lit(FLAG_TEXT)).otherwise(pl.lit(""))
+    return with_names(config, frame.with_columns(NOTE=note))

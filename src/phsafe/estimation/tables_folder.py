@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from phsafe.configs.config import Config
 from phsafe.configs.names import coverage, iteration_names, region_names
 from phsafe.estimation.named_tables import NAMED_COLUMNS, NAMED_KEY, NamedColumn, named
-from phsafe.estimation.publication_details import citation, details
 from phsafe.model.spec import Line, Table
 
 if TYPE_CHECKING:
     from phsafe.estimation.estimates import Estimates
 
+TITLE = "Tables about people in their households"
 DESCRIPTOR = "datapackage.json"
 CODEBOOK = "codebook.csv"
 CODEBOOK_PAGE = "codebook.md"
@@ -49,6 +50,11 @@ def write_tables_folder(estimates: Estimates, folder: Path) -> None:
     (folder / CODEBOOK_PAGE).write_text(_page(estimates, book), encoding="utf-8")
     text = json.dumps(_descriptor(estimates, folder), ensure_ascii=False, indent=2)
     (folder / DESCRIPTOR).write_text(text + "\n", encoding="utf-8")
+
+
+def product_title(config: Config) -> str:
+    """The name of the data product: as the config says, or a general one."""
+    return config.publication.title or TITLE
 
 
 def shown_tables(estimates: Estimates) -> list[Table]:
@@ -94,7 +100,7 @@ def _meaning(table: Table, line: Line) -> str:
 
 def _page(estimates: Estimates, book: pl.DataFrame) -> str:
     """The codebook as Markdown, for people."""
-    parts = [f"# Codebook: {details(estimates.config).title}", citation(estimates), _markdown(
+    parts = [f"# Codebook: {product_title(estimates.config)}", _cell(estimates.cite()), _markdown(
         "Columns", "column", book.filter(pl.col("CODE") == "", pl.col("COLUMN") != "").select("COLUMN", "MEANING")
     )]  # fmt: skip
     for column, title in (("REGION_TYPE", "Region types"), ("REGION_ID", "Regions"), ("ITERATION_CODE", "Groups")):
@@ -120,18 +126,22 @@ def _cell(text: str) -> str:
 
 def _descriptor(estimates: Estimates, folder: Path) -> dict[str, Any]:
     """The data package, with the size and the SHA-256 of every file."""
-    about = details(estimates.config)
-    tables = shown_tables(estimates)
+    about, tables = estimates.config.publication, shown_tables(estimates)
     return {
         "profile": "tabular-data-package",
         "name": "phsafe-tables",
         **({"id": estimates.release_id} if estimates.release_id else {}),
-        "title": about.title,
-        "description": f"Finished tables for {coverage(estimates.config)}, with 90 % intervals. {about.what}",
-        "version": version("phsafe"),
+        "title": product_title(estimates.config),
+        "description": f"Finished tables for {coverage(estimates.config)}, with 90 % intervals. Noise that protects "
+        "privacy was added to the counts; the intervals account for it.",
         "keywords": ["census", "households", "differential privacy"],
-        "citation": citation(estimates),
-        **about.for_package(),
+        "software": f"PHSafe {version('phsafe')}",
+        "citation": estimates.cite(),
+        **({"version": about.version} if about.version else {}),
+        **({"created": f"{about.date}T00:00:00Z"} if about.date else {}),
+        **({"contributors": [{"title": about.agency, "role": "publisher"}]} if about.agency else {}),
+        **({"contact": about.contact} if about.contact else {}),
+        **({"licenses": [{"name": "other", "title": about.licence}]} if about.licence else {}),
         "resources": [
             *(_resource(folder, table.name, f"{table.title}. Universe: {table.universe}.", _schema(estimates, table))
               for table in tables),

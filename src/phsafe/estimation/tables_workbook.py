@@ -19,8 +19,7 @@ import xlsxwriter
 from phsafe.configs.names import coverage, iteration_names
 from phsafe.display.numbers import FLAG, FLAG_TEXT, is_wide
 from phsafe.estimation.named_tables import named
-from phsafe.estimation.publication_details import citation, details
-from phsafe.estimation.tables_folder import shown_tables
+from phsafe.estimation.tables_folder import product_title, shown_tables
 from phsafe.model.spec import Table
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ CREATED = datetime(2020, 4, 1)
 def write_workbook(estimates: Estimates, path: Path) -> None:
     """Write the workbook. Its bytes depend only on the estimates, not on when it is written."""
     with xlsxwriter.Workbook(str(path), PLAIN | FONT) as book:
-        book.set_properties({"created": CREATED, "title": details(estimates.config).title})
+        book.set_properties({"created": CREATED, "title": product_title(estimates.config)})
         formats = _formats(book)
         _write_cover(book.add_worksheet(COVER), estimates, formats)
         _write_notes(book.add_worksheet(NOTES), estimates, formats)
@@ -114,13 +113,17 @@ def _front_page(sheet: Any) -> None:  # noqa: ANN401
 
 def _write_cover(sheet: Any, estimates: Estimates, formats: dict[str, Any]) -> None:  # noqa: ANN401
     """Write what this is, who publishes it, how to cite it, and the list of sheets."""
-    about = details(estimates.config)
+    about = estimates.config.publication
     _front_page(sheet)
-    sheet.write_string(0, 0, about.title, formats["title"])
+    sheet.write_string(0, 0, product_title(estimates.config), formats["title"])
+    known = {
+        "Agency": about.agency, "Date": about.date, "Version": about.version, "Contact": about.contact,
+        "Licence": about.licence,
+    }  # fmt: skip
     facts = [
         ("Contents", f"Finished tables for {coverage(estimates.config)}, with 90 % intervals."),
-        *about.rows(),
-        ("Cite as", citation(estimates)),
+        *((name, text) for name, text in known.items() if text),
+        ("Cite as", estimates.cite()),
         ("Release", estimates.release_id or "unknown"),
         ("Method", estimates.method),
         ("Made with", f"PHSafe {version('phsafe')}"),

@@ -52,7 +52,7 @@ class ModeGain:
     bounded: tuple[float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The budgets of a config under all sensitivity modes. Create one with `compare`.
 
@@ -114,6 +114,10 @@ class Comparison:
     def to_json(self) -> str:
         """The comparison as JSON."""
         return dumps(self.to_dict())
+
+    def __repr__(self) -> str:
+        losses = (f"{b.config.sensitivity} {round_up(b.loss.unbounded, 6)}" for b in self.budgets)
+        return f"Comparison({UNITS[self.budgets[0].config.privacy]}: {', '.join(losses)})"
 
     def _repr_html_(self) -> str:
         return comparison_html(self)
