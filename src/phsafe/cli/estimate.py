@@ -13,7 +13,10 @@ def estimate(
     release: arg.ReleasePath,
     out: arg.OutPath,
     method: Annotated[
-        str, typer.Option(help="joint: fit all tables together; independent: each table alone, as in 2020.")
+        str,
+        typer.Option(
+            metavar="METHOD", help="joint: fit all tables together; independent: each table alone, as in 2020."
+        ),
     ] = "joint",
     target: Annotated[
         str | None,
@@ -27,7 +30,7 @@ def estimate(
     force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:
     """Write finished tables with 90 % intervals, from a release alone."""
-    from phsafe.cli.console import note, result, warn
+    from phsafe.cli.console import linked, note, result, warn
     from phsafe.errors import Reasons
     from phsafe.estimation import estimate as run
     from phsafe.estimation.estimates_output import check_format
@@ -54,7 +57,7 @@ def estimate(
             "noise_test": estimates.diagnostics["noise_test"],
         }
     )  # fmt: skip
-    note(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.")
+    note(linked(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.", out))
     if "truncation" in estimates.diagnostics:
         note(estimates.diagnostics["truncation"]["about"])
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

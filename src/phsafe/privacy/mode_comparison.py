@@ -123,7 +123,7 @@ class Comparison:
         return comparison_html(self)
 
     def render(self) -> RenderableType:
-        """The comparison as Rich tables for a terminal: margins of error, and losses by tabulation and by mode."""
+        """The comparison as Rich tables for a terminal: the losses by mode first, then by tabulation, and margins."""
         from rich.console import Group  # noqa: PLC0415
 
         keys = [(row.event.tabulation, row.event.level) for row in self.budgets[0].rows]
@@ -133,8 +133,9 @@ class Comparison:
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
         losses[TIGHT_NAME] = self.published_accounted_tightly
         notes = (NEIGHBOURS_NOTE, f"All modes but published: {MODE_CAVEAT}")
-        rest = (self._published_losses(), loss_table(losses, self.budgets[0].delta), self._gains())
-        return Group(*tables, *rest, *notes)
+        return Group(
+            loss_table(losses, self.budgets[0].delta), *notes, self._gains(), self._published_losses(), *tables
+        )
 
     def _finished(self) -> dict[str, dict[str, dict[str, float]]]:
         """The margins after joint estimation by mode, tabulation and level."""
