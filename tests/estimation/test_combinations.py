@@ -19,6 +19,18 @@ def joint(three_states, noisy):
     return estimate_frames(config, noisy(config, counts, seed=5), "joint")
 
 
+def test_compare_says_whether_a_difference_is_more_than_noise(joint):
+    clear = joint.compare("PH7[HI, 1]", "PH7[WY, 1]")
+    same = joint.interval("PH7[HI, 1] - PH7[WY, 1]")
+    assert (clear.estimate, clear.lower, clear.upper) == (same.estimate, same.lower, same.upper)
+    assert clear.is_more_than_noise == (not same.lower <= 0 <= same.upper)
+    assert clear.verdict.startswith("PH7[HI, 1] is larger than PH7[WY, 1]")
+    assert joint.compare("PH7[WY, 1]", "PH7[HI, 1]").verdict.startswith("PH7[WY, 1] is smaller")
+    sums = joint.compare("PH7[WY, 2] + PH7[WY, 3]", "PH7[WY, 2] + PH7[WY, 3] + 0.5")
+    assert not sums.is_more_than_noise and sums.estimate == -0.5
+    assert "can't be told" in repr(sums) and "(90 % interval" in repr(sums)
+
+
 def row(estimates, table, region, iteration, cell):
     frame = estimates.table(table, region=region, iteration=iteration).filter(CELL=cell)
     return frame.select(VALUES).row(0)

@@ -41,6 +41,6 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "ledger show": {"population.ledger": "what has been spent, and by which releases"},
     "ledger verify": {"population.ledger": "have its entries been changed?"},
     "ledger amend": {"file.ledger --cap 3 --by 'A. Name' --reason 'Board, 3 May'": "raise the cap"},
-    "ledger import": {"file.ledger --amount 1.25 --by 'A. Name' --reason 'Of 2020'": "earlier spending"},
-    "ledger note": {"file.ledger --by 'A. Name' --text 'Moved to another machine'": "a remark"},
+    "ledger import": {"file.ledger --amount 1.25 --by 'A. Name' --reason 2020": "earlier spending"},
+    "ledger note": {"file.ledger --by 'A. Name' --text 'Moved to a server'": "a remark"},
 }
