@@ -8,6 +8,9 @@ from phsafe.model.spec import Table
 Cell = tuple[float, float, float]
 #: Shown in place of a number that isn't published.
 NOTHING = "–"
+#: Marks a cell whose interval is wider than its estimate, and says why.
+FLAG = "△"
+FLAG_TEXT = "interval wider than the estimate"
 
 
 def digits(cell: Cell) -> int:
