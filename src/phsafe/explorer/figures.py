@@ -53,6 +53,10 @@ class Figures:
         """The rows of `phsafe budget`, by tabulation and level."""
         return {(row.event.tabulation, row.event.level): row for row in self.budget.rows}
 
+    @cached_property
+    def _sum_of_levels(self) -> Fraction:
+        return sum((row.event.loss.unbounded for row in self.rows.values()), Fraction(0))
+
     def moe(self, part: line_sums.CellSum, level: str) -> float:
         """Return the MOE of a sum of basis cells by the paper's formula."""
         noise, terms = self._noise(part, level)
@@ -85,7 +89,7 @@ class Figures:
         row = self.rows[key]
         loss = row.event.loss
         stated = self.config.budgets[key[0]][key[1]]
-        share = float(loss.unbounded / sum(each.event.loss.unbounded for each in self.rows.values()))
+        share = float(loss.unbounded / self._sum_of_levels)
         return {
             "budget": text(stated),
             "unbounded": text(loss.unbounded),
