@@ -80,7 +80,9 @@ def cells(data: Path) -> dict[str, dict[str, float]]:
     for t in CENSUS_2020.tabulations:
         if t.beyond is None:
             joined = rows(t, persons, units).collect().lazy()
-            counted = {c: restricted(joined, condition).select(pl.len()).collect().item() for c, condition in t.cells.items()}
+            counted = {
+                c: restricted(joined, condition).select(pl.len()).collect().item() for c, condition in t.cells.items()
+            }
             found[t.name] = {
                 str(c): float(f"{n / (people if t.counts_persons else households):.3g}") for c, n in counted.items()
             }

@@ -64,6 +64,11 @@ class JointFit:
         """Return the variance after joint estimation of sums of basis cells, each with its level."""
         return [float(v) for v in self.projection.variance(self.rows(parts))]
 
+    def difference(self, count: CellSum, per: CellSum, ratio: float, level: str) -> float:
+        """Return the variance of a count minus `ratio` times another, after joint estimation."""
+        rows = self.rows([(count, level), (per, level)])
+        return float(self.projection.variance(sparse.csr_array([[1.0, -ratio]]) @ rows)[0])
+
 
 @lru_cache(maxsize=KEPT_FITS)
 def joint_fit(config: Config) -> JointFit:
