@@ -40,8 +40,8 @@ READ_ME = (
      "and everything follows.", False),
     ("Sensitivity: the bound on one person's effect that noise is calibrated to. published is the 2020 bound; tight is "
      "the smallest bound that keeps the stated loss for a person added or removed; tight-bounded is the smallest that "
-     "keeps the bounded loss, for a changed record; structured is tight, and counts cells that don't need the unit table "
-     "apart, with least noise. All but published assume that geography is public, and can protect a whole household "
+     "keeps the bounded loss, for a changed record; structured is tight, and counts cells that need no unit table apart, "
+     "with least noise. All but published assume that geography is public, and can protect a whole household "
      "less. Within a tabulation, a household that moves between cells doesn't enter or leave, so the loss of a run can "
      "be less than the sum over its levels.", False),
     ("Privacy: zcdp (discrete Gaussian noise, budgets are ρ) or puredp (two-sided geometric noise, budgets are ε). "
@@ -50,10 +50,10 @@ READ_ME = (
      "the share of people left out is from public data, for thresholds up to 20.", False),
     ("Privacy loss: unbounded for one person added or removed; bounded for one person's record changed.", False),
     ("Attacker is right: how often the best attacker, starting at 50:50, guesses right (a coin flip: 50 %).", False),
-    ("Pinned groups: sizes are rounded public figures, which you can change. The margins are those of the noisy counts, "
+    ("Pinned groups: sizes are rounded public figures, which you can change. The margins are of the noisy counts, "
      "before joint estimation, which makes them smaller; averages are by the delta method.", False),
-    ("Levels: type a budget or a margin of error. If both are there, the margin counts; clear it to use the budget. For a "
-     "margin, the stated budget is z²k/MOE² with z = 1.645, rounded half-even to six decimal places; if ⌊MOE⌋ would "
+    ("Levels: type a budget or a margin of error. If both are there, the margin counts; clear it to use the budget. "
+     "For a margin, the stated budget is z²k/MOE² with z = 1.645, rounded half-even to six decimal places; if ⌊MOE⌋ would "
      "still exceed the margin, the last place goes up by one.", False),
     ("Noise factor: k in σ² = k/ρ, or Δ in the scale Δ/ε of geometric noise. MOE: the 90 % margin of error of a basis "
      "cell by the paper's formula, 1.645σ. Exact MOE: the 90 % quantile of the noise itself.", False),
@@ -88,6 +88,9 @@ class Styles:
         grey = {"font_color": "#55617A", "align": "right"}
         self.base: Format = book.add_format({"num_format": "#,##0.00", **grey})
         self.base_budget: Format = book.add_format({"num_format": "0.000000######", **grey})
+        self.base_whole: Format = book.add_format({"num_format": "#,##0", **grey})
+        self.base_small: Format = book.add_format({"num_format": "0.0000", **grey})
+        self.base_epsilon: Format = book.add_format({"num_format": "0.000000", **grey})
         self.base_share: Format = book.add_format({"num_format": "0.00%", **grey})
 
 

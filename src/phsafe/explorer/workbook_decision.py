@@ -1,4 +1,4 @@
-"""The sheet “Decision”: inputs, totals and pinned groups with the baseline beside them, charts, and the levels below."""
+"""The sheet “Decision”: inputs, totals, pinned groups and levels with the baseline beside them, and charts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from phsafe.explorer.group_margins import is_published, margin
 from phsafe.explorer.pinned_groups import PinnedGroup
 from phsafe.explorer.plain_language import guesses
 from phsafe.explorer.public_tables import Truncation
+from phsafe.explorer.workbook_formulas import letters
 from phsafe.explorer.workbook_levels import HEAD_HEIGHT, SHEET, Levels
 from phsafe.model.exact_numbers import text
 from phsafe.privacy_math.margins import Z
@@ -139,7 +140,8 @@ def _totals(book: Workbook, sheet: Worksheet, styles: Styles, content: Content, 
         sheet.write_string(row, 0, label, styles.text)
         sheet.write_formula(row, 1, formula, style, now[i])
         if was is not None:
-            sheet.write_number(row, 2, was[i], styles.base_share if style is styles.share else styles.base_budget)
+            grey = {id(styles.share): styles.base_share, id(styles.epsilon): styles.base_epsilon}
+            sheet.write_number(row, 2, was[i], grey.get(id(style), styles.base_budget))
             sheet.write_formula(row, 3, f"=$B{row + 1}/$C{row + 1}-1", styles.change, now[i] / was[i] - 1)
         sheet.write_string(row, 4, note, styles.note)
     book.define_name("loss_unbounded", f"={SHEET}!$B${TOTALS + 2}")
@@ -155,7 +157,7 @@ def _thresholds(sheet: Worksheet, styles: Styles, content: Content) -> None:
         sheet.write_number(row - 1, 1, tau, styles.input)
         _validate(sheet, row, 1, {"validate": "integer", "criteria": "between", "minimum": 1, "maximum": 99999})
         if content.base is not None and name in content.base.config.tau:
-            sheet.write_number(row - 1, 2, content.base.config.tau[name], styles.base)
+            sheet.write_number(row - 1, 2, content.base.config.tau[name], styles.base_whole)
         dropped = content.shares.dropped(name, min(tau, LAST_TAU))
         if dropped is not None:
             sheet.write_formula(row - 1, 3, f"={_lost_share(i, f'$B${row}')}", styles.small_share, dropped / 100)
@@ -206,17 +208,33 @@ def _group_formulas(
         (9, f'=IF(AND({known},N($I{row})>0),$F{row}/$I{row}-1,"")', styles.change),
         (10, f'=IF({known},$F{row}/$E{row},"")', styles.share),
     ]
-    for column, formula, style in formulas:
-        sheet.write_formula(row - 1, column, formula, style, "" if now is None or column != 5 else now["moe"])
     base = content.base
     was = margin(pin, base) if base is not None and is_published(pin, base) else None
+    values = _stored(pin, now, was)
+    for column, formula, style in formulas:
+        sheet.write_formula(row - 1, column, formula, style, values.get(column, ""))
     if was is not None:
-        sheet.write_number(row - 1, 8, was["moe"], styles.base)
-        sheet.write_number(row - 1, 11, was["share"], styles.base_share)
+        sheet.write_number(row - 1, 8, was["moe"], styles.base_small if average else styles.base)
+        sheet.write_number(row - 1, 11, was["moe"] / values[4], styles.base_share)
     if count.tabulation in content.figures.config.tau:
         tau = list(content.figures.config.tau).index(count.tabulation)
         share = _lost_share(len(content.figures.config.tau) + i, f"$B${content.thresholds + tau}")
-        sheet.write_formula(row - 1, 12, f'=IF(N($C{row})>0,MIN($C{row},$C{row}*{share}),"")', styles.number)
+        known_share = dropped_share(pin, content.figures.config.tau[count.tabulation], content.shares)
+        left_out = "" if known_share is None or pin.sizes[0] is None else pin.sizes[0] * known_share
+        sheet.write_formula(row - 1, 12, f'=IF(N($C{row})>0,$C{row}*{share},"")', styles.number, left_out)
+
+
+def _stored(pin: PinnedGroup, now: dict[str, Any] | None, was: dict[str, Any] | None) -> dict[int, float]:
+    """Return the results of a group's formulas by column, for viewers that don't calculate."""
+    people, units = pin.sizes
+    if people is None or (pin.sums.per is not None and units is None):
+        return {}
+    size = people if units is None else people / units
+    if now is None:
+        return {4: size}
+    moe = now["moe"]
+    found = {4: size, 5: moe, 6: max(0.0, size - moe), 7: size + moe, 10: moe / size}
+    return found if was is None else {**found, 9: moe / was["moe"] - 1}
 
 
 def _size(sheet: Worksheet, styles: Styles, row: int, column: int, size: float | None) -> None:
@@ -229,7 +247,7 @@ def _size(sheet: Worksheet, styles: Styles, row: int, column: int, size: float |
 
 def _lost_share(column: int, tau: str) -> str:
     """Return the formula of the share of people that a threshold drops, from the hidden sheet."""
-    letter = chr(ord("B") + column)
+    letter = letters(1 + column)
     return f"INDEX('{LOST}'!${letter}$2:${letter}${LAST_TAU + 1},MIN({tau},{LAST_TAU}))"
 
 

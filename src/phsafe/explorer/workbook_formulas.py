@@ -104,8 +104,8 @@ class LevelFormulas:
 
 
 def _by_mode(formulas: tuple[str, str, str, str]) -> str:
-    published, tight, tight_bounded, structured = formulas
-    return f'IF(mode="published",{published},IF(mode="tight",{tight},IF(mode="tight-bounded",{tight_bounded},{structured})))'
+    published, tight, bounded, structured = formulas
+    return f'IF(mode="published",{published},IF(mode="tight",{tight},IF(mode="tight-bounded",{bounded},{structured})))'
 
 
 def _by_definition(of: Callable[[int], str]) -> str:
@@ -130,6 +130,16 @@ def _ratio(kind: Kind, structure: Structure, tau: str, case: Case, i: int) -> st
         return "1"
     distances = _distances(kind, structure, tau)
     return f"({distances[case][i]}/{distances['alone'][i]})"
+
+
+def letters(column: int) -> str:
+    """Return the letters of a column, counted from 0.
+
+    >>> letters(0), letters(25), letters(26), letters(701), letters(702)
+    ('A', 'Z', 'AA', 'ZZ', 'AAA')
+    """
+    before, last = divmod(column, 26)
+    return (letters(before - 1) if before else "") + chr(ord("A") + last)
 
 
 def probability(m: str, sigma: str) -> str:

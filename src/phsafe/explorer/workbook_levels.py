@@ -9,7 +9,7 @@ from phsafe.configs.line_sums import CellSum
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.page_requests import Key
 from phsafe.explorer.solve_targets import noise_factor
-from phsafe.explorer.workbook_formulas import LevelFormulas, probability
+from phsafe.explorer.workbook_formulas import LevelFormulas, letters, probability
 from phsafe.model.exact_numbers import text
 from phsafe.privacy_math.margins import Z
 from phsafe.privacy_math.noise_sums import laplace_quantile
@@ -32,7 +32,8 @@ COLUMNS = {
     "raw": "Budget for target, millionths", "even": "Rounded half-even", "up": "Raised if missed",
     "staying": "Loss if the household stays", "entering": "Loss if it enters or leaves",
     "staying_bounded": "Bounded, stays", "entering_bounded": "Bounded, enters or leaves",
-    "split": "Share of cells counted blind", "sigma_blind": "σ of cells counted blind", "sigma_rest": "σ of other cells",
+    "split": "Share of cells counted blind", "sigma_blind": "σ of cells counted blind",
+    "sigma_rest": "σ of other cells",
     "sigma": "σ or scale", "middle": "Approximate quantile", "below": "P below", "at": "P at",
 }  # fmt: skip
 #: Inputs, with what they accept.
@@ -43,7 +44,7 @@ INPUTS: dict[str, dict[str, Any]] = {
 }
 #: From this column on, columns only serve others and are hidden.
 FIRST_HIDDEN = "raw"
-LETTERS = {name: chr(ord("A") + i) if i < 26 else f"A{chr(ord('A') + i - 26)}" for i, name in enumerate(COLUMNS)}
+LETTERS = {name: letters(i) for i, name in enumerate(COLUMNS)}
 NORMAL_90 = "1.6448536269514722"
 
 
