@@ -145,7 +145,7 @@ class Config:
         return replace(source, budgets=budgets)
 
     def __hash__(self) -> int:
-        return hash((self.states, self.total))
+        return hash((self.states, frozenset((name, frozenset(of.items())) for name, of in self.budgets.items())))
 
     def __repr__(self) -> str:
         """What the config covers and what it spends in all; its fields have the details."""
