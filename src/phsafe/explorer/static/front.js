@@ -50,7 +50,7 @@ function one(warning) {
 function tiles() {
   const { totals, person: risks, pins } = store.numbers;
   const change = totals.change || {};
-  const tile = (id, label, key, value, below, delta) => el("div", { class: "kpi" }, el("span", { class: "label" }, label, " ", mark(key)), el("b", { id }, value), el("span", { class: "delta" }, chip(delta)), el("span", { class: "below" }, below));
+  const tile = (id, label, key, value, below, delta) => el("div", { class: "kpi" }, el("span", { class: "label" }, label, "\u00a0", mark(key)), el("b", { id }, value), el("span", { class: "delta" }, chip(delta)), el("span", { class: "below" }, below));
   const state = (name) => pins.filter((pin) => shownChange(pin) && shownChange(pin).state === name).length;
   const groups = [[state("better"), "more accurate"], [state("worse") + state("gone"), "less accurate"], [state("same"), "as before"]].filter(([n]) => n);
   const epsilon = (text) => [`ε ${text} at δ ${totals.delta} `, mark("epsilon")];

@@ -7,6 +7,7 @@ import { word, mark as why } from "./words.js";
 
 let start;
 const cells = new Map();
+let shown = false; // Whether the optional tabulations are shown.
 
 export function setUp(catalog) { start = catalog; }
 
@@ -33,7 +34,13 @@ function table() {
   const head = el("thead", {},
     el("tr", {}, el("td", { class: "corner" }), spans.map(([name, n]) => el("th", { class: "geo", colspan: n, scope: "colgroup" }, name))),
     el("tr", {}, el("td", {}), start.levels.map(columnHead)));
-  show($("#grid"), head, el("tbody", {}, start.tabulations.map(row)));
+  const optional = start.tabulations.filter((t) => t.optional);
+  const used = optional.some((t) => Object.values(store.scenario.entries[t.name]).some((entry) => entry.on));
+  if (used) shown = true;
+  const rest = el("tbody", { id: "optional", hidden: !shown }, optional.map(row));
+  const more = el("button", { class: "small", "aria-expanded": String(shown), "aria-controls": "optional", onclick: () => { shown = rest.hidden; rest.hidden = !shown; more.setAttribute("aria-expanded", String(shown)); } }, "Measure what truncation drops (optional)");
+  show($("#grid"), head, el("tbody", {}, start.tabulations.filter((t) => !t.optional).map(row)),
+    optional.length ? el("tbody", { class: "more" }, el("tr", {}, el("td", { colspan: start.levels.length + 1 }, more, " ", why("truncation")))) : null, rest);
 }
 
 function columnHead(level) {

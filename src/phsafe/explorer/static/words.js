@@ -40,7 +40,7 @@ export const WORDS = {
 
 export function setUp() {
   document.body.append(el("div", { id: "word", popover: "auto", role: "status" }));
-  for (const node of document.querySelectorAll("[data-word]")) node.append(" ", mark(node.dataset.word));
+  for (const node of document.querySelectorAll("[data-word]")) node.append("\u00a0", mark(node.dataset.word));
 }
 
 // The term itself as a button.
