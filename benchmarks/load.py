@@ -29,7 +29,7 @@ DATA = ROOT / "tests" / "data" / "small"
 #: The most that memory may grow, as a share, from the second tenth of the releases to the last.
 GROWTH = 0.05
 #: The calls that a user of the page makes, with their relative frequencies.
-CALLS = {"evaluate": 16, "start": 2, "compare": 1, "joint": 1}
+CALLS = {"evaluate": 16, "finished": 8, "search": 2, "start": 2, "compare": 1}
 #: Seconds between one user's calls, as when typing.
 PAUSE = (0.2, 2.0)
 

@@ -18,7 +18,7 @@ import uvicorn
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.explorer.page_answers import scenario_2020
+from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.explorer.public_tables import Truncation, truncation
 from phsafe.explorer.scenario import Scenario
 from phsafe.explorer.web_server import Start, application

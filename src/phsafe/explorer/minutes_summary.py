@@ -24,7 +24,7 @@ td small { display: block; line-height: 1.1 } @media print { body { margin: 0; p
 def summary(name: str, figures: Figures, shares: Truncation) -> str:
     """Return the summary as HTML. All text from a user or a catalog is escaped."""
     config, unit = figures.config, UNITS[figures.config.privacy]
-    totals = figures.totals()
+    totals = figures.totals
     where = "50 states and DC" if len(config.states) == 51 else ", ".join(STATES[s] for s in config.states)
     rows = "".join(_row(figures, name_) for name_ in config.budgets if _published(figures, name_))
     heads = "".join(f"<th>{escape(level.label)}</th>" for level in config.catalog.levels)

@@ -50,7 +50,8 @@ def application(start: Start, token: str, hosts: tuple[str, ...]) -> ASGIApp:
     calls: dict[str, Callable[[Mapping[str, Any]], Any]] = {
         "start": lambda _: page_answers.start(start.catalog, start.scenarios, start.shares),
         "evaluate": lambda body: page_answers.evaluate(body, start.catalog, start.shares),
-        "joint": lambda body: page_answers.joint(body, start.catalog),
+        "finished": lambda body: page_answers.finished(body, start.catalog),
+        "search": lambda body: page_answers.searched(body, start.catalog),
         "solve": lambda body: page_answers.solved(body, start.catalog),
         "compare": lambda body: page_answers.compared(body, start.catalog),
         "open": lambda body: page_answers.opened(body, start.catalog),
