@@ -37,9 +37,9 @@ export function against() {
 
 function warnings() {
   const { numbers } = store;
-  const listed = numbers.warnings.filter((warning) => warning.kind !== "mode" && warning.kind !== "definition");
+  const listed = (numbers.warnings || []).filter((warning) => warning.kind !== "mode" && warning.kind !== "definition");
   show($("#warnings"), listed.map(one));
-  show($("#mode-warnings"), numbers.warnings.filter((warning) => !listed.includes(warning)).map(one));
+  show($("#mode-warnings"), (numbers.warnings || []).filter((warning) => !listed.includes(warning)).map(one));
 }
 
 function one(warning) {

@@ -11,7 +11,7 @@ import * as grid from "./grid.js";
 import * as pins from "./pins.js";
 import * as results from "./results.js";
 import * as solve from "./solve.js";
-import { plainPin, store } from "./store.js";
+import { pinId, plainPin, store } from "./store.js";
 import * as summary from "./summary.js";
 import * as tour from "./tour.js";
 import * as words from "./words.js";
@@ -133,6 +133,14 @@ async function restore() {
   } catch { /* the stored scenarios don't fit this catalog: start afresh */ }
 }
 
+// The pictures start with the first pinned group, or with the first published level.
+function firstFocus() {
+  const pin = store.pins.length && [...start.pins, ...start.pins_pr].find((each) => pinId(each) === pinId(store.pins[0]));
+  if (pin && pin.sources && store.scenario.entries[pin.sources[0][0]][pin.sources[0][1]].on) return { tabulation: pin.sources[0][0], level: pin.sources[0][1], pin: store.pins[0] };
+  const [first] = start.tabulations;
+  return { tabulation: first.name, level: first.levels.find((key) => store.scenario.entries[first.name][key].on) || first.levels[0], pin: null };
+}
+
 async function main() {
   const theme = localStorage.getItem("phsafe-theme");
   if (theme) document.documentElement.dataset.theme = theme;
@@ -144,8 +152,7 @@ async function main() {
   }
   try { start = await ask("start"); } catch (error) { notice(error.message); return; }
   await restore();
-  const [first] = start.tabulations;
-  store.focus = { tabulation: first.name, level: first.levels.find((key) => store.scenario.entries[first.name][key].on) || first.levels[0], table: start.tables[0].name, pin: null };
+  store.focus = { ...firstFocus(), table: start.tables[0].name };
   for (const part of [front, choices, grid, pins, results]) part.setUp(start);
   words.setUp();
   tour.setUp();

@@ -65,5 +65,11 @@ function explain(key, button) {
   const [width, height] = [node.offsetWidth, node.offsetHeight];
   node.style.left = `${Math.max(8, Math.min(box.left, innerWidth - width - 8))}px`;
   node.style.top = `${box.bottom + height + 8 > innerHeight && box.top > height + 8 ? box.top - height - 6 : box.bottom + 6}px`;
-  addEventListener("scroll", () => node.hidePopover(), { once: true, capture: true });
+  // It belongs to the button: once the button has moved away, hide it.
+  const follow = () => {
+    if (Math.abs(button.getBoundingClientRect().top - box.top) < 40) return;
+    removeEventListener("scroll", follow, true);
+    node.hidePopover();
+  };
+  addEventListener("scroll", follow, true);
 }
