@@ -19,6 +19,7 @@ from phsafe.explorer.pinned_groups import MOST_PINS, PinnedGroup, defaults, read
 from phsafe.explorer.public_tables import cells, groups, truncation, universes
 from phsafe.explorer.scenario import Scenario
 from phsafe.explorer.scenario_changes import change
+from phsafe.explorer.scenario_files import ScenarioFile
 from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.model.exact_numbers import dumps
 from phsafe.model.schema import US_STATES
@@ -70,7 +71,7 @@ def test_a_catalog_without_these_tables_has_no_default_groups():
     own = Catalog((PH2,), CENSUS_2020.levels)
     assert [pin.table.name for pin in defaults(own, puerto_rico=False)] == ["PH2", "PH2"]
     scenario = Scenario.from_dict(scenario_2020().to_dict(), own)
-    assert start(own, (scenario,), truncation())["baseline"] == ""
+    assert start(own, ScenarioFile((scenario,)), truncation())["baseline"] == ""
     answer = evaluate({"scenario": scenario.to_dict()}, own, truncation())
     assert answer["baseline"] is None
     assert "before" not in answer["rows"]["PH2"]["usa_*"]
@@ -236,7 +237,8 @@ def test_an_average_of_too_few_households_is_said_to_be_unusable():
     [
         ("hawaiian children wyoming", "PH3 1 56 E"), ("kids of Native Hawaiians in WY", "PH3 1 56 E"),
         ("renters vermont", "PH7 4 50 *"), ("average household size", "PH1 1 1 *"), ("PH6 mother texas", "PH6 17 48 *"),
-        ("average size hispanic texas", "PH1 1 48 H"), ("grandchildren", "PH3 9 1 *"), ("same sex couples", "PH2 4 1 *"),
+        ("average size hispanic texas", "PH1 1 48 H"), ("grandchildren", "PH3 9 1 *"),
+        ("same sex couples", "PH2 4 1 *"),
     ],
 )  # fmt: skip
 def test_groups_are_found_by_plain_words(words, first):

@@ -103,7 +103,7 @@ def _margin(moe: float, share: float, low: str, high: str, sentence: str) -> dic
 def _change(now: dict[str, Any] | None, was: dict[str, Any] | None, *, compared: bool) -> dict[str, Any] | None:
     if not compared or (now is None and was is None):
         return None
-    return change(now and now["moe"], was and was["moe"])
+    return change(None if now is None else now["moe"], None if was is None else was["moe"])
 
 
 def _not_published(pin: PinnedGroup, figures: Figures) -> str:

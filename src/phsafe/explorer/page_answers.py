@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -11,29 +10,30 @@ from typing import Any
 from phsafe.configs.config import Config
 from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer import plain_language, public_tables
+from phsafe.explorer.error_curve import error_curve
 from phsafe.explorer.figures import Figures, figures
 from phsafe.explorer.group_search import search
+from phsafe.explorer.input_warnings import warnings
 from phsafe.explorer.page_requests import Key, Request
-from phsafe.explorer.pinned_groups import defaults
+from phsafe.explorer.pinned_groups import PinnedGroup, defaults
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
+from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
 from phsafe.explorer.scenario_changes import add_changes, change
 from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020
 from phsafe.explorer.solver import solve
-from phsafe.model.document_files import parse_json
 from phsafe.model.exact_numbers import dumps, text
 from phsafe.model.levels import in_puerto_rico
 from phsafe.model.schema import US_STATES
 from phsafe.model.spec import Catalog, Table
 from phsafe.model.tables import CENSUS_2020
-from phsafe.system.format_versions import SCENARIOS
 from phsafe.system.optional_packages import require
 
-MOST_SCENARIOS = 20
 
-
-def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation) -> dict[str, Any]:
+def start(catalog: Catalog, first: ScenarioFile, shares: Truncation) -> dict[str, Any]:
     """Return what the page loads first: names and titles from the catalog, initial scenarios, and public tables."""
+    puerto_rico = in_puerto_rico(first.scenarios[0].states)
+    pins = defaults(catalog, puerto_rico=puerto_rico) if first.pins is None else first.pins
     standard = [scenario_2020(), scenario_2020(puerto_rico=True)] if catalog == CENSUS_2020 else []
     return {
         "tabulations": [
@@ -69,10 +69,11 @@ def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation)
             }
             for t in catalog.tables
         ],
-        "scenarios": [scenario.to_dict() for scenario in scenarios],
-        "pins": [pin.to_dict() for pin in defaults(catalog, puerto_rico=in_puerto_rico(scenarios[0].states))],
+        **first.to_dict(),
+        "pins": [pin.to_dict() for pin in pins],
         "pins_pr": [pin.to_dict() for pin in defaults(catalog, puerto_rico=True)],
         "baseline": NAME_2020 if standard else "",
+        "compared_with": None if first.baseline is None else first.baseline.to_dict(),
         "standard": [scenario.to_dict() for scenario in standard],
         "truncation": shares.to_dict(),
         "universes": public_tables.universes(),
@@ -107,6 +108,8 @@ def evaluate(body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> d
         "finished": view.finished_state,
         "finished_note": finished_note(view),
         "sentence": view.sentence(pins),
+        "warnings": warnings(view, shares),
+        "error_curve": None if key is None else error_curve(found, key, _focused(focus, view), shares),
     }
     if view.base is not None:
         add_changes(answer, found, view.base, shares)
@@ -203,30 +206,11 @@ def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
 
 
 def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
-    """Read scenarios from the text of a scenario file, a shared link's document, or a config (JSON or TOML)."""
+    """Read scenarios from the text of a scenario file, a shared link or its document, or a config (JSON or TOML)."""
     source, name = body.get("text"), str(body.get("name", "opened"))
     if not isinstance(source, str):
         raise ConfigError("expected the text of a scenario file or a config")
-    try:
-        if name.lower().endswith(".toml"):
-            document: Any = tomllib.loads(source, parse_float=Decimal)
-        else:
-            document = parse_json(source)
-    except (ValueError, ArithmeticError, RecursionError):
-        raise ConfigError("expected a scenario file or a config, in JSON or TOML, got something else") from None
-    if not isinstance(document, dict):
-        raise ConfigError("expected a scenario file or a config, got something else")
-    if "scenarios" in document:
-        if "format" in document or "version" in document:  # What the browser keeps for itself has neither.
-            stated = f"{document.get('format')}/{document.get('version')}"
-            SCENARIOS.check("the scenario file", stated)
-        entries = document["scenarios"]
-        if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_SCENARIOS:
-            raise ConfigError(f"expected 1 to {MOST_SCENARIOS} scenarios in the file")
-        return {"scenarios": [Scenario.from_dict(entry, catalog).to_dict() for entry in entries]}
-    config = Config.load(document, catalog)
-    label = name.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".toml") or "opened"
-    return {"scenarios": [Scenario.from_config(config, label[:60]).to_dict()]}
+    return read_scenarios(source, name, catalog).to_dict()
 
 
 def export(form: str, body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> bytes:
@@ -247,6 +231,12 @@ def export(form: str, body: Mapping[str, Any], catalog: Catalog, shares: Truncat
 
         return summary(scenario.name, found, shares).encode()
     raise ConfigError("expected an export as config, workbook or summary")
+
+
+def _focused(focus: Mapping[str, Any], view: View) -> list[PinnedGroup]:
+    """The group that the focus names, then the pinned ones."""
+    named = focus.get("pin")
+    return [*([] if named is None else [PinnedGroup.from_dict(named, view.scenario.catalog)]), *view.pins]
 
 
 def _baseline(view: View) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from phsafe.configs.line_sums import CellSum, LineSum, line_sums
 from phsafe.errors import ConfigError
 from phsafe.explorer import public_tables
 from phsafe.model.levels import Iteration, Level
-from phsafe.model.spec import Catalog, Line, Table
+from phsafe.model.spec import Catalog, Derived, Line, Table, Tabulation
 
 MOST_PINS = 12
 MAX_SIZE = 1e10
@@ -216,7 +216,8 @@ def find(
 
 def levels_of(catalog: Catalog, table: Table) -> list[Level]:
     """Return the levels at which a table can be published."""
-    measured = [catalog.measured(output) for output in (*table.derived, *table.tabulations)]
+    outputs: list[Tabulation | Derived] = [*table.derived, *table.tabulations]
+    measured = [catalog.measured(output) for output in outputs]
     return [level for level in catalog.levels if all(t.allows(level) for t in measured)]
 
 
