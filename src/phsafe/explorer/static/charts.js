@@ -69,7 +69,7 @@ export function errorPicture(data) {
   line("noise", points.map((p) => [p.tau, p.noise]));
   line("dropped", points.map((p) => [p.tau, p.dropped]));
   line("total", points.map((p) => [p.tau, p.total]));
-  if (best !== tau) dot("least", best, at(best).total, `least: τ ${best}, ± ${people(at(best).total)}`, false);
+  if (best !== tau) dot("least", best, at(best).total, `least: τ ${best}, ± ${people(at(best).total)}`, at(best).total < 0.25 * y1);
   dot("here", tau, at(tau).total, `now: τ ${tau}, ± ${people(at(tau).total)}`);
   const key = (name, text) => el("span", {}, svg("svg", { class: "key", viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("path", { class: `line ${name}`, d: "M0 4H26" })), text);
   return [el("p", { id: "error-says" }, data.sentence), node,
@@ -88,7 +88,7 @@ export function budgetPicture(data, before, unit, name) {
   const { node, line, dot } = frame({ x1: most, y1: top, xTitle: `budget ${unit}`, yTitle: "margin of error ±", label: `Margin of error against budget: ± ${people(moe)} at ${budget}. Half the margin, ± ${people(moe / 2)}, takes more.` });
   line("total", inside);
   const half = data.points.reduce((a, b) => (Math.abs(b[1] - moe / 2) < Math.abs(a[1] - moe / 2) ? b : a));
-  dot("least", half[0], half[1], `half the margin: ${(half[0] / budget).toFixed(0)} × the budget`);
+  dot("least", half[0], half[1], `half the margin: ${(half[0] / budget).toFixed(0)} × the budget`, false);
   const moved = before && Math.abs(Number(before.budget) / budget - 1) > 0.005;
   if (moved) dot("was", Number(before.budget), before.moe, name, false);
   dot("here", budget, moe, `now ± ${people(moe)}`);

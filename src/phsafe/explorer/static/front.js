@@ -37,9 +37,9 @@ export function against() {
 
 function warnings() {
   const { numbers } = store;
-  const listed = (numbers.warnings || []).filter((warning) => warning.kind !== "mode" && warning.kind !== "definition");
+  const listed = numbers.warnings.filter((warning) => warning.kind !== "mode" && warning.kind !== "definition");
   show($("#warnings"), listed.map(one));
-  show($("#mode-warnings"), (numbers.warnings || []).filter((warning) => !listed.includes(warning)).map(one));
+  show($("#mode-warnings"), numbers.warnings.filter((warning) => !listed.includes(warning)).map(one));
 }
 
 function one(warning) {
@@ -48,7 +48,8 @@ function one(warning) {
 }
 
 function tiles() {
-  const { totals, person: risks, pins } = store.numbers;
+  const { totals, person: risks } = store.numbers;
+  const pins = (store.finished && store.finished.pins) || store.numbers.pins;
   const change = totals.change || {};
   const tile = (id, label, key, value, below, delta) => el("div", { class: "kpi" }, el("span", { class: "label" }, label, "\u00a0", mark(key)), el("b", { id }, value), el("span", { class: "delta" }, chip(delta)), el("span", { class: "below" }, below));
   const state = (name) => pins.filter((pin) => shownChange(pin) && shownChange(pin).state === name).length;
@@ -62,7 +63,8 @@ function tiles() {
       el("span", { class: "delta" }, groups.map(([n, text]) => el("span", { class: `chip ${{ "more accurate": "better", "less accurate": "worse" }[text] || "same"}` }, `${n} ${text}`)))));
 }
 
-export const shownChange = (pin) => pin.change && (pin.change.finished || pin.change.measured);
+// Margins are compared in kind: finished ones with finished ones, those of the noise alone with those of the noise.
+export const shownChange = (pin) => pin.change && (pin.finished ? pin.change.finished : pin.change.measured);
 
 function person() {
   const { person: risks, totals } = store.numbers;

@@ -123,6 +123,11 @@ function shared() {
 
 async function restore() {
   store.scenarios = start.scenarios;
+  store.active = start.active;
+  if (start.compared_with) {
+    store.scenarios.push(start.compared_with);
+    store.baseline = store.scenarios.length - 1;
+  }
   store.pins = (start.scenarios[0].states.includes("72") ? start.pins_pr : start.pins).map((pin) => plainPin({ ...pin, people: "", units: "" }));
   try {
     const kept = JSON.parse(store.kept() || "null");

@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { choice } from "./choices.js";
 import { $, chip, el, notice, segmented, select, show } from "./dom.js";
 import { openDialog } from "./files.js";
-import { unit } from "./front.js";
+import { shownChange, unit } from "./front.js";
 import { VERDICTS } from "./pins.js";
 import { pinId, store } from "./store.js";
 import { mark, word } from "./words.js";
@@ -86,10 +86,10 @@ function offer({ scenario, preview: found, pins }) {
 }
 
 function groups(pins) {
-  const margin = (of) => (of && (of.finished || of.measured) ? `± ${(of.finished || of.measured).moe_text}` : "not published");
+  const margin = (pin, of) => { const found = of && (pin.finished ? of.finished : of.measured); return found ? `± ${found.moe_text}` : "not published"; };
   return el("table", { class: "plain", id: "preview-groups" }, el("caption", {}, "Groups you care about"),
     el("thead", {}, el("tr", {}, ["Group", "before", "after", "change", "after this"].map((text) => el("th", { scope: "col" }, text)))),
-    el("tbody", {}, pins.map((pin) => el("tr", {}, el("td", { class: "wrap" }, pin.label), el("td", {}, margin(pin.before)), el("td", {}, margin(pin)), el("td", {}, chip(pin.change && (pin.change.finished || pin.change.measured))),
+    el("tbody", {}, pins.map((pin) => el("tr", {}, el("td", { class: "wrap" }, pin.label), el("td", {}, margin(pin, pin.before)), el("td", {}, margin(pin, pin)), el("td", {}, chip(shownChange(pin))),
       el("td", {}, (pin.finished || pin.measured) ? VERDICTS[(pin.finished || pin.measured).verdict] : "–")))));
 }
 

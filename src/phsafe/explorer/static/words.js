@@ -38,7 +38,10 @@ export const WORDS = {
   hash: { title: "Config hash", glossary: "Config", text: "A fingerprint (SHA-256) of the config file. Two configs with the same hash are the same to the last digit." },
 };
 
+let open = null;
+
 export function setUp() {
+  addEventListener("scroll", follow, true);
   document.body.append(el("div", { id: "word", popover: "auto", role: "status" }));
   for (const node of document.querySelectorAll("[data-word]")) node.append("\u00a0", mark(node.dataset.word));
 }
@@ -65,11 +68,10 @@ function explain(key, button) {
   const [width, height] = [node.offsetWidth, node.offsetHeight];
   node.style.left = `${Math.max(8, Math.min(box.left, innerWidth - width - 8))}px`;
   node.style.top = `${box.bottom + height + 8 > innerHeight && box.top > height + 8 ? box.top - height - 6 : box.bottom + 6}px`;
-  // It belongs to the button: once the button has moved away, hide it.
-  const follow = () => {
-    if (Math.abs(button.getBoundingClientRect().top - box.top) < 40) return;
-    removeEventListener("scroll", follow, true);
-    node.hidePopover();
-  };
-  addEventListener("scroll", follow, true);
+  open = { button, top: box.top };
+}
+
+// The popover belongs to its button: once the button has moved away, hide it.
+function follow() {
+  if (open && Math.abs(open.button.getBoundingClientRect().top - open.top) > 40) { open = null; $("#word").hidePopover(); }
 }
