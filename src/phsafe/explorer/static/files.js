@@ -8,6 +8,8 @@ const dialog = () => $("#dialog");
 
 export function openDialog(title, ...content) {
   show(dialog(), el("header", {}, el("h2", { id: "dialog-title" }, title), el("button", { "aria-label": "Close", onclick: () => dialog().close() }, "✕")), ...content);
+  // What is closed is gone; the popover of terms may be inside and moves out first.
+  dialog().onclose = () => { document.body.append($("#word")); show(dialog()); };
   if (!dialog().open) dialog().showModal();
 }
 

@@ -123,7 +123,7 @@ function shared() {
 
 async function restore() {
   store.scenarios = start.scenarios;
-  store.active = start.active;
+  store.active = start.active ?? 0;
   if (start.compared_with) {
     store.scenarios.push(start.compared_with);
     store.baseline = store.scenarios.length - 1;
