@@ -19,6 +19,8 @@ pytestmark = pytest.mark.needs("chromium")
 
 US = Config.load("examples/us.json")
 IMAGES = Path("docs/images")
+#: Whether to redraw the docs' pictures of the page.
+SCREENSHOTS = os.environ.get("PHSAFE_SCREENSHOTS") == "1"
 
 
 @pytest.fixture
@@ -152,6 +154,9 @@ def test_compare_export_and_open_scenarios(page: Page, tmp_path: Path):
     fill(page, "PH3", "state_A-G", "0.331488")
     page.locator("#compare").click()
     table = page.locator("#comparison")
+    if SCREENSHOTS:
+        table.wait_for()
+        page.screenshot(path=IMAGES / "explore-compare.png")
     expect(table).to_contain_text("1.257281")
     expect(table).to_contain_text("0.925793")
     expect(table).to_contain_text("=Half <b>PH3</b>")
@@ -308,7 +313,7 @@ def test_rows_and_columns_can_be_locked(page: Page):
 
 
 def test_every_term_is_explained_and_in_the_glossary(page: Page):
-    glossary = Path("docs/glossary.md").read_text("utf-8").replace("\\*", "*").splitlines()
+    glossary = Path("docs/reference/glossary.md").read_text("utf-8").replace("\\*", "*").splitlines()
     words = page.evaluate("import('/static/words.js').then(m => m.WORDS)")
     assert {word["glossary"] for word in words.values()} <= set(glossary)
     buttons = [button for button in page.locator("main .why, main .word").all() if button.is_visible()]
@@ -377,7 +382,7 @@ def test_everything_fits_and_is_accessible(
     page.goto(service.link)
     page.wait_for_selector("#total-unbounded")
     expect(page.locator("#under-way")).to_have_count(0, timeout=20_000)
-    folder = IMAGES if os.environ.get("PHSAFE_SCREENSHOTS") == "1" else tmp_path
+    folder = IMAGES if SCREENSHOTS else tmp_path
     page.screenshot(path=folder / f"explore-{scheme}-{width}.png")
     assert_fits(page, width)
     assert_accessible(page)

@@ -1,5 +1,5 @@
 // Terms explained where they appear. `word` makes a button that opens the explanation in a small popover.
-// `glossary` is the term's heading in docs/glossary.md; a test holds the two together.
+// `glossary` is the term's heading in docs/reference/glossary.md; a test holds the two together.
 
 import { $, el, show } from "./dom.js";
 
