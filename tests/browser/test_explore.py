@@ -327,7 +327,7 @@ def test_every_term_is_explained_and_in_the_glossary(page: Page):
 
 
 def test_the_tour_leads_through_the_page_and_back(page: Page):
-    page.get_by_role("button", name="Tour").click()
+    page.get_by_role("button", name="Tour", exact=True).click()
     for _ in range(6):
         page.keyboard.press("Enter")
     expect(page.locator("#tour")).to_contain_text("7 of 7")
@@ -395,8 +395,8 @@ def test_everything_fits_and_is_accessible(
     )
     assert clipped == []
     assert_accessible(page)
-    for button in ("Compare", "Open", "Share", "Add a group", "Take away"):
-        page.get_by_role("button", name=button).click()
+    for button in ("Compare", "Open", "Share", "+ Add a group", "Take away"):
+        page.get_by_role("button", name=button, exact=True).click()
         if button == "Take away":
             page.get_by_role("button", name="Summary for the minutes").click()
         page.locator("dialog[open]").wait_for()
