@@ -1,4 +1,4 @@
-"""Warnings, conversion of budgets, noise and truncation in one picture, and links: for people who type the wrong thing."""
+"""Warnings, conversion of budgets, noise and truncation in one picture, and links."""
 
 import math
 from dataclasses import replace
@@ -230,7 +230,8 @@ def test_a_link_carries_scenarios_baseline_and_pinned_groups():
         ("http://x/#s=AAAA", "broken"), ("#s=", "something else"), ("http://x/#s=%%%", "something else"),
         (to_link({"scenarios": []}), "1 to 20"), (to_link({"scenarios": [1]}), "expected a scenario"),
         (to_link({"format": "phsafe-scenarios", "version": 9, "scenarios": [{}]}), "newer version"),
-        (to_link({"scenarios": [{}], "pins": [3]}), "pinned group"), (to_link({"scenarios": [{}], "baseline": 3}), "scenario"),
+        (to_link({"scenarios": [{}], "pins": [3]}), "pinned group"),
+        (to_link({"scenarios": [{}], "baseline": 3}), "scenario"),
         (to_link({"scenarios": [{}]})[:-4], "broken"), (to_link({"x": "y" * 2_000_000}), "at most"),
     ],
 )  # fmt: skip

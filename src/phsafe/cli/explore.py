@@ -19,7 +19,7 @@ def explore(
         str | None,
         typer.Argument(
             metavar="CONFIG",
-            help="Config to start from: JSON in the 2020 format, or TOML; a release folder; or a link that the page shared.",
+            help="Config to start from: JSON in the 2020 format, or TOML; a release folder; or a shared link.",
         ),
     ] = None,
     port: Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 from phsafe.configs.config_rules import PRIVACY_DEFINITIONS

@@ -42,9 +42,10 @@ def error_curve(found: Figures, key: Key, pins: Sequence[PinnedGroup], shares: T
     points = []
     for threshold in sorted({*THRESHOLDS, tau}):
         noise = _noise(found, key, pin.sums.count, threshold)
-        dropped = _dropped(pin, size, threshold, shares)
-        if dropped is None:
+        share = dropped_share(pin, threshold, shares)
+        if share is None:
             return None
+        dropped = size * share
         points.append({"tau": threshold, "noise": noise, "dropped": dropped, "total": total_error(noise, dropped)})
     now = next(point for point in points if point["tau"] == tau)
     best = min(points, key=lambda point: point["total"])
@@ -110,8 +111,8 @@ def _noise(found: Figures, key: Key, part: CellSum, tau: int) -> float:
     return Figures(other, found.delta).moe(part, key[1])
 
 
-def _dropped(pin: PinnedGroup, size: float, tau: int, shares: Truncation) -> float | None:
-    """Return how many people of a group a threshold drops.
+def dropped_share(pin: PinnedGroup, tau: int, shares: Truncation) -> float | None:
+    """Return the share of a group's people that a threshold drops; None if it is unknown.
 
     Where public data know it, the share differs by region, race or ethnicity, and cell.
     """
@@ -128,7 +129,7 @@ def _dropped(pin: PinnedGroup, size: float, tau: int, shares: Truncation) -> flo
             of_cells = 1.0  # All cells together drop the share of the tabulation.
         factor = of_cells * public.factor(name, "regions", pin.region)
         factor = (factor * public.factor(name, "iterations", pin.iteration.code)) ** public.rarity(name, tau)
-    return min(size, size * percent / 100 * factor)
+    return min(1.0, percent / 100 * factor)
 
 
 def _measured(found: Figures, key: Key, now: dict[str, Any]) -> dict[str, Any] | None:

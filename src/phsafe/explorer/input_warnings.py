@@ -77,7 +77,7 @@ def _meant_otherwise(view: View) -> Iterator[dict[str, Any]]:
             yield _warning(
                 "privacy",
                 "definition",
-                "Most budgets are the ρ of the baseline, read as ε. Convert them, so that each level keeps its protection.",
+                "Most budgets are the ρ of the baseline, read as ε. Convert them to keep the protection of each level.",
                 "Convert ρ to ε",
                 converted(replace(scenario, privacy="zcdp"), "puredp"),
             )

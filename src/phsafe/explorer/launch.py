@@ -18,10 +18,10 @@ import uvicorn
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.explorer.scenario_files import ScenarioFile
-from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.explorer.public_tables import Truncation, truncation
 from phsafe.explorer.scenario import Scenario
+from phsafe.explorer.scenario_files import ScenarioFile
+from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.explorer.web_server import Start, application
 from phsafe.model.tables import CENSUS_2020
 

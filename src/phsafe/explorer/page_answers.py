@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from phsafe.configs.config import Config
 from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer import plain_language, public_tables
 from phsafe.explorer.error_curve import error_curve
@@ -18,9 +17,9 @@ from phsafe.explorer.page_requests import Key, Request
 from phsafe.explorer.pinned_groups import PinnedGroup, defaults
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
-from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
 from phsafe.explorer.scenario_changes import add_changes, change
-from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020
+from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
+from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020, short_name
 from phsafe.explorer.solver import solve
 from phsafe.model.exact_numbers import dumps, text
 from phsafe.model.levels import in_puerto_rico
@@ -215,21 +214,20 @@ def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
 
 def export(form: str, body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> bytes:
     """Return a scenario as a config, a workbook or a one-page summary."""
-    scenario = Scenario.from_dict(body.get("scenario"), catalog)
-    found, _ = figures(scenario)
-    if found is None:
+    view, _ = View.read(body, catalog)
+    if view is None:
         raise ConfigError("some fields are invalid; correct the marked fields first")
     if form == "config":
-        return (dumps(found.config.to_production()) + "\n").encode()
+        return (dumps(view.found.config.to_production()) + "\n").encode()
     if form == "workbook":
         require("xlsxwriter")
         from phsafe.explorer.workbook import workbook  # noqa: PLC0415
 
-        return workbook(found)
+        return workbook(view.found, view.base, short_name(view.base_name), view.pins, shares)
     if form == "summary":
         from phsafe.explorer.minutes_summary import summary  # noqa: PLC0415
 
-        return summary(scenario.name, found, shares).encode()
+        return summary(view.scenario.name, view.found, shares).encode()
     raise ConfigError("expected an export as config, workbook or summary")
 
 

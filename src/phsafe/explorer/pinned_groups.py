@@ -70,9 +70,8 @@ class PinnedGroup:
         texts = {name: _text(document, name) for name in ("table", "line", "region", "iteration")}
         found = find(catalog, texts["table"], texts["line"], texts["region"], texts["iteration"])
         if found is None:
-            raise ConfigError(
-                f"expected a pinned group of the catalog (table, line, region, iteration), got {' '.join(texts.values())!r}"
-            )
+            got = " ".join(texts.values())
+            raise ConfigError(f"expected a pinned group of the catalog (table, line, region, iteration), got {got!r}")
         return cls(catalog, *found, *(_text(document, name) for name in ("people", "units", "weight")))
 
     @property
