@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -291,7 +290,7 @@ def test_groups_are_found_by_everyday_words_added_and_removed(page: Page):
     page.get_by_label("Words").fill("zzzz")
     expect(page.locator("#found-hint")).not_to_be_empty()
     page.get_by_label("Words").fill("renters vermont")
-    after(page, lambda: page.locator("#found button:enabled").first.click())
+    after(page, page.locator("#found button:enabled").first.click)
     expect(cards).to_have_count(before + 1)
     expect(cards.last).to_contain_text("Vermont")
     after(page, lambda: cards.last.get_by_label("Remove").click())
@@ -339,7 +338,9 @@ def test_the_tour_leads_through_the_page_and_back(page: Page):
 
 def test_a_full_bar_is_the_whole_loss(page: Page):
     bar = page.locator(".bar", has=page.locator("i")).nth(3)
-    drawn = bar.evaluate("n => [...n.children].reduce((w, i) => w + i.getBoundingClientRect().width, 0) / n.clientWidth")
+    drawn = bar.evaluate(
+        "n => [...n.children].reduce((w, i) => w + i.getBoundingClientRect().width, 0) / n.clientWidth"
+    )
     assert bar.get_attribute("aria-label").endswith("PH3: 54.0 % of the total")
     assert drawn == pytest.approx(0.54, abs=0.01)
 
@@ -395,9 +396,10 @@ def test_everything_fits_and_is_accessible(
     )
     assert clipped == []
     assert_accessible(page)
-    for button in ("Compare", "Open", "Share", "+ Add a group", "Take away"):
+    # Dialogs have the same layout on all wide windows.
+    for button in () if width > 1280 else ("Compare", "Open", "Share", "+ Add a group", "Take away ▾"):
         page.get_by_role("button", name=button, exact=True).click()
-        if button == "Take away":
+        if button == "Take away ▾":
             page.get_by_role("button", name="Summary for the minutes").click()
         page.locator("dialog[open]").wait_for()
         assert page.locator("dialog").evaluate("node => node.scrollWidth <= node.clientWidth")

@@ -13,7 +13,7 @@ export function setUp(catalog) { start = catalog; }
 
 const at = (tabulation, level) => store.scenario.entries[tabulation][level];
 const exists = (level) => level.puerto_rico || !store.scenario.states.includes("72");
-export const tabulationLabel = (name) => { const found = start.tabulations.find((t) => t.name === name); return found.label || found.title; };
+export const tabulationLabel = (name) => start.tabulations.find((t) => t.name === name).label;
 export const levelLabel = (key) => start.levels.find((level) => level.key === key).label;
 const ITERATIONS = { everyone: "everyone", "race (A–G)": "races", "ethnicity (H, I)": "ethnicity" };
 

@@ -141,7 +141,7 @@ async function restore() {
 // The pictures start with the first pinned group, or with the first published level.
 function firstFocus() {
   const pin = store.pins.length && [...start.pins, ...start.pins_pr].find((each) => pinId(each) === pinId(store.pins[0]));
-  if (pin && pin.sources && store.scenario.entries[pin.sources[0][0]][pin.sources[0][1]].on) return { tabulation: pin.sources[0][0], level: pin.sources[0][1], pin: store.pins[0] };
+  if (pin && store.scenario.entries[pin.sources[0][0]][pin.sources[0][1]].on) return { tabulation: pin.sources[0][0], level: pin.sources[0][1], pin: store.pins[0] };
   const [first] = start.tabulations;
   return { tabulation: first.name, level: first.levels.find((key) => store.scenario.entries[first.name][key].on) || first.levels[0], pin: null };
 }
