@@ -139,7 +139,7 @@ class Config:
         return replace(source, budgets=budgets)
 
     def __hash__(self) -> int:
-        return hash((self.states, self.total))
+        return hash((self.states, frozenset((name, frozenset(of.items())) for name, of in self.budgets.items())))
 
     def with_sensitivity(self, sensitivity: str | None) -> Config:
         """This config under another sensitivity mode.

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
+from phsafe.configs.config import Config
 from phsafe.configs.line_sums import CellSum
 from phsafe.estimation.public_shares import public_shares
 from phsafe.explorer import public_tables
@@ -39,9 +42,8 @@ def error_curve(found: Figures, key: Key, pins: Sequence[PinnedGroup], shares: T
     if not tabulation.is_truncated or pin is None or pin.sizes[0] is None:
         return None
     size, tau = pin.sizes[0], found.config.tau[key[0]]
-    points = []
-    for threshold in sorted({*THRESHOLDS, tau}):
-        noise = _noise(found, key, pin.sums.count, threshold)
+    points, thresholds = [], tuple(sorted({*THRESHOLDS, tau}))
+    for threshold, noise in zip(thresholds, _noise(_alone(found, key), key, pin.sums.count, thresholds), strict=True):
         share = dropped_share(pin, threshold, shares)
         if share is None:
             return None
@@ -100,15 +102,20 @@ def _pin(found: Figures, key: Key, pins: Sequence[PinnedGroup]) -> PinnedGroup |
     return None if parts is None else PinnedGroup(catalog, *parts)
 
 
-def _noise(found: Figures, key: Key, part: CellSum, tau: int) -> float:
-    """Return the margin of a sum of cells with the same budget and another threshold."""
-    config = found.config
-    alone = {
-        name: {level: budget if (name, level) == key else type(budget)(0) for level, budget in levels.items()}
-        for name, levels in config.budgets.items()
+def _alone(found: Figures, key: Key) -> Config:
+    """Return the config with this level alone, so that its noise is the same wherever others change."""
+    budgets = {
+        name: {level: budget if (name, level) == key else Decimal(0) for level, budget in levels.items()}
+        for name, levels in found.config.budgets.items()
     }
-    other = replace(config, tau={**config.tau, key[0]: tau}, budgets=alone)
-    return Figures(other, found.delta).moe(part, key[1])
+    return replace(found.config, budgets=budgets, tau={**found.config.tau, key[0]: 1})
+
+
+@lru_cache(maxsize=256)
+def _noise(alone: Config, key: Key, part: CellSum, thresholds: tuple[int, ...]) -> tuple[float, ...]:
+    """Return the margin of a sum of cells for every threshold, with the same budget."""
+    configs = (replace(alone, tau={**alone.tau, key[0]: tau}) for tau in thresholds)
+    return tuple(Figures(config).moe(part, key[1]) for config in configs)
 
 
 def dropped_share(pin: PinnedGroup, tau: int, shares: Truncation) -> float | None:

@@ -13,6 +13,7 @@ from phsafe.explorer.error_curve import error_curve
 from phsafe.explorer.figures import Figures, figures
 from phsafe.explorer.group_search import search
 from phsafe.explorer.input_warnings import warnings
+from phsafe.explorer.minutes_summary import config_file, summary
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.explorer.pinned_groups import PinnedGroup, defaults, tabulation_label
 from phsafe.explorer.public_tables import Truncation
@@ -21,7 +22,7 @@ from phsafe.explorer.scenario_changes import add_changes, change
 from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
 from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020, short_name
 from phsafe.explorer.solver import solve
-from phsafe.model.exact_numbers import dumps, text
+from phsafe.model.exact_numbers import text
 from phsafe.model.levels import in_puerto_rico
 from phsafe.model.schema import US_STATES
 from phsafe.model.spec import Catalog, Table
@@ -218,16 +219,14 @@ def export(form: str, body: Mapping[str, Any], catalog: Catalog, shares: Truncat
     if view is None:
         raise ConfigError("some fields are invalid; correct the marked fields first")
     if form == "config":
-        return (dumps(view.found.config.to_production()) + "\n").encode()
+        return config_file(view.found)
     if form == "workbook":
         require("xlsxwriter")
         from phsafe.explorer.workbook import workbook  # noqa: PLC0415
 
         return workbook(view.found, view.base, short_name(view.base_name), view.pins, shares)
     if form == "summary":
-        from phsafe.explorer.minutes_summary import summary  # noqa: PLC0415
-
-        return summary(view.scenario.name, view.found, shares).encode()
+        return summary(view, shares, body.get("minutes")).encode()
     raise ConfigError("expected an export as config, workbook or summary")
 
 

@@ -40,8 +40,8 @@ READ_ME = (
      "and everything follows.", False),
     ("Sensitivity: the bound on one person's effect that noise is calibrated to. published is the 2020 bound; tight is "
      "the smallest bound that keeps the stated loss for a person added or removed; tight-bounded is the smallest that "
-     "keeps the bounded loss, for a changed record; structured is tight, and counts cells that need no unit table apart, "
-     "with least noise. All but published assume that geography is public, and can protect a whole household "
+     "keeps the bounded loss, for a changed record; structured is tight, and counts cells that need no unit table "
+     "apart, with least noise. All but published assume that geography is public, and can protect a whole household "
      "less. Within a tabulation, a household that moves between cells doesn't enter or leave, so the loss of a run can "
      "be less than the sum over its levels.", False),
     ("Privacy: zcdp (discrete Gaussian noise, budgets are ρ) or puredp (two-sided geometric noise, budgets are ε). "

@@ -18,7 +18,7 @@ export function open() {
       html = await (await fetchFile("export/summary", { ...store.request(), minutes })).text();
       // Written by our own server, with everything typed escaped; scripts in it would not run, by the page's policy.
       const page = new DOMParser().parseFromString(html, "text/html");
-      show(sheet, ...[...page.body.children].map((node) => document.adoptNode(node)));
+      show(sheet, el("div", { class: "sheet" }, ...page.querySelector(".sheet").childNodes));
     } catch (error) { show(sheet, el("p", { class: "problem", role: "alert" }, error.message)); }
   };
   const field = ([name, label, placeholder]) => el("label", { class: "field" }, el("span", {}, label),
