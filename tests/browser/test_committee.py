@@ -193,6 +193,9 @@ def test_the_summary_prints_on_one_page(page: Page):
     press(page, "Summary for the minutes")
     page.get_by_label("Reason").fill("A long reason. " * 30)
     expect(page.get_by_role("region", name="Summary")).to_contain_text("A long reason.")
+    page.emulate_media(media="print")
+    expect(page.get_by_text("SHA-256 of the exported file").first).to_be_visible()
+    expect(page.get_by_text("Print or save as PDF")).to_be_hidden()
     for size in ("A4", "Letter"):
         assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=size))) == 1
 

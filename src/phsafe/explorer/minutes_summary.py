@@ -13,6 +13,7 @@ from typing import Any
 from phsafe.display.charts import Interval, intervals
 from phsafe.errors import ConfigError
 from phsafe.explorer.figures import Figures
+from phsafe.explorer.pinned_groups import tabulation_label
 from phsafe.explorer.plain_language import person
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario_changes import change
@@ -144,7 +145,7 @@ def _levels(figures: Figures) -> str:
     published = [name for name in figures.config.budgets if any(key[0] == name for key in figures.rows)]
     rows = "".join(_row(figures, name) for name in published)
     heads = "".join(f"<th>{escape(level.label)}</th>" for level in figures.config.catalog.levels)
-    head = f"<tr><th>Tabulation</th><th>τ</th>{heads}<th>Share</th></tr>"
+    head = f"<tr><th>Table</th><th>τ</th>{heads}<th>Share</th></tr>"
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
@@ -156,9 +157,11 @@ def _row(figures: Figures, name: str) -> str:
             cells.append(f"<td>{row['moe_text']}<small>{row['budget']}</small></td>")
         else:
             cells.append("<td>–</td>")
-    tau = figures.config.tau_of(figures.config.catalog.tabulation(name))
+    tabulation = figures.config.catalog.tabulation(name)
+    tau = figures.config.tau_of(tabulation)
+    label = f"{escape(tabulation_label(figures.config.catalog, tabulation))} <i>{escape(name)}</i>"
     share = figures.totals_by_tabulation[name]
-    return f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
+    return f"<tr><td>{label}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
 
 
 def _person(figures: Figures) -> str:

@@ -20,6 +20,7 @@ export function open() {
       // Its style is in the page already (summary.css), whose policy allows no style in the text.
       const page = new DOMParser().parseFromString(html.replace(/<style>[^]*?<\/style>/g, ""), "text/html");
       show(sheet, el("div", { class: "sheet" }, ...page.querySelector(".sheet").childNodes));
+      show($("#paper"), sheet.firstChild.cloneNode(true)); // What is printed: a dialog would be cut off.
     } catch (error) { show(sheet, el("p", { class: "problem", role: "alert" }, error.message)); }
   };
   const field = ([name, label, placeholder]) => el("label", { class: "field" }, el("span", {}, label),
@@ -27,6 +28,7 @@ export function open() {
   openDialog("Summary for the minutes", el("div", { class: "form minutes" }, FIELDS.map(field)),
     el("div", { class: "row" }, el("button", { class: "main", id: "print", onclick: () => print() }, "Print or save as PDF"),
       el("button", { id: "save-summary", onclick: async () => { await draw(); if (html) { download(new Blob([html], { type: "text/html" }), fileName("html")); notice("Saved.", "calm"); } } }, "Save as HTML")), sheet);
+  $("#dialog").addEventListener("close", () => show($("#paper")), { once: true });
   for (const [name] of FIELDS) $(`#minutes-${name}`).value = minutes[name];
   draw();
 }
