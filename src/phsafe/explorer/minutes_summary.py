@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
+from importlib.resources import files
 from typing import Any
 
 from phsafe.display.charts import Interval, intervals
 from phsafe.errors import ConfigError
 from phsafe.explorer.figures import Figures
+from phsafe.explorer.pinned_groups import tabulation_label
 from phsafe.explorer.plain_language import person
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario_changes import change
@@ -25,16 +27,6 @@ PATIENCE = 10.0
 #: What the minutes record besides numbers, with their headings.
 MINUTES = {"decision": "Decision", "reason": "Reason", "who": "Decided by", "date": "Date"}
 MAX_MINUTES = 500
-STYLE = """
-@page { size: A4; margin: 10mm } body { font: 12px/1.35 system-ui, sans-serif; color: #16202e; max-width: 900px;
-margin: 2em auto; padding: 0 1em } h1 { font-size: 19px; margin: 0 } h2 { font-size: 13px; margin: .9em 0 .2em }
-p { margin: .3em 0 } table { border-collapse: collapse; width: 100% } th, td { text-align: right; padding: 1px 6px;
-border-bottom: 1px solid #d8dee8; font-variant-numeric: tabular-nums } th { font-weight: 600; background: #eef2f7 }
-th:first-child, td:first-child { text-align: left } .big { font-size: 14px; font-weight: 600 } small { color: #55617a }
-td small { display: block; line-height: 1.1 } dl { display: grid; grid-template-columns: 8em 1fr; margin: .5em 0 }
-dt { font-weight: 600 } dd { margin: 0; white-space: pre-line } svg { width: 100%; height: auto }
-code { overflow-wrap: anywhere } @media print { body { margin: 0; padding: 0; font-size: 9px } }
-"""
 
 
 def summary(view: View, shares: Truncation, minutes: object = None) -> str:
@@ -58,7 +50,7 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{escape(name)}: privacy and accuracy</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>{STYLE}</style></head><body>
+<style>{_style()}</style></head><body><main class="sheet">
 <h1>{escape(name)}</h1>
 <p><small>PHSafe parameters, {escape(where)}; generated {now}. No confidential data were used.</small></p>
 {told}
@@ -74,7 +66,7 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
 <h2>People dropped by truncation</h2>
 <p>{_truncation(figures, shares)}. <small>Source of the shares: {escape(shares.source)}.</small></p>
 <p><small>Config, SHA-256 of the exported file: <code>{config_hash(figures)}</code></small></p>
-</body></html>
+</main></body></html>
 """
 
 
@@ -153,7 +145,7 @@ def _levels(figures: Figures) -> str:
     published = [name for name in figures.config.budgets if any(key[0] == name for key in figures.rows)]
     rows = "".join(_row(figures, name) for name in published)
     heads = "".join(f"<th>{escape(level.label)}</th>" for level in figures.config.catalog.levels)
-    head = f"<tr><th>Tabulation</th><th>τ</th>{heads}<th>Share</th></tr>"
+    head = f"<tr><th>Table</th><th>τ</th>{heads}<th>Share</th></tr>"
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
@@ -165,9 +157,11 @@ def _row(figures: Figures, name: str) -> str:
             cells.append(f"<td>{row['moe_text']}<small>{row['budget']}</small></td>")
         else:
             cells.append("<td>–</td>")
-    tau = figures.config.tau_of(figures.config.catalog.tabulation(name))
+    tabulation = figures.config.catalog.tabulation(name)
+    tau = figures.config.tau_of(tabulation)
+    label = f"{escape(tabulation_label(figures.config.catalog, tabulation))} <i>{escape(name)}</i>"
     share = figures.totals_by_tabulation[name]
-    return f"<tr><td>{escape(name)}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
+    return f"<tr><td>{label}</td><td>{tau or '–'}</td>{''.join(cells)}<td>{100 * share:.1f} %</td></tr>"
 
 
 def _person(figures: Figures) -> str:
@@ -185,3 +179,8 @@ def _truncation(figures: Figures, shares: Truncation) -> str:
         f"{escape(row['tabulation'])}: τ = {row['tau']} drops {escape(row['text'])}"
         for row in figures.truncation(shares)
     )
+
+
+def _style() -> str:
+    """Return the style of the sheet. The page shows the same sheet before it is printed, so it shares the file."""
+    return files("phsafe.explorer").joinpath("static/summary.css").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from phsafe.explorer.group_search import search
 from phsafe.explorer.input_warnings import warnings
 from phsafe.explorer.minutes_summary import config_file, summary
 from phsafe.explorer.page_requests import Key, Request
-from phsafe.explorer.pinned_groups import PinnedGroup, defaults
+from phsafe.explorer.pinned_groups import PinnedGroup, defaults, tabulation_label
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
 from phsafe.explorer.scenario_changes import add_changes, change
@@ -42,7 +42,7 @@ def start(catalog: Catalog, first: ScenarioFile, shares: Truncation) -> dict[str
                 "persons": t.is_truncated,
                 "optional": t.beyond is not None,
                 "table": catalog.table_of(t).name,
-                "title": catalog.title(t),
+                "label": tabulation_label(catalog, t),
                 "levels": [level.key for level in catalog.levels_of(t)],
             }
             for t in catalog.tabulations

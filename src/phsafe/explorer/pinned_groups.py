@@ -153,13 +153,14 @@ class PinnedGroup:
             "title": self.table.title,
             "line_label": self.what,
             "region_label": self.where,
-            "iteration_label": self.who or self.iteration.label,
+            "iteration_label": _capitalised(self.who or self.iteration.label),
             "kind": "count" if self.sums.per is None else "average",
             "unit": self._unit(),
             "people": self.people or _shown(people),
             "units": self.units or _shown(units),
             "weight": self.weight,
             "size_text": _size_text(people, units, average=self.sums.per is not None),
+            "sources": [list(key) for key in self.keys],
         }
 
     def _unit(self) -> str:
@@ -241,6 +242,25 @@ def line_label(table: Table, line: Line) -> str:
             path.append(one)
     labels = [one.label.rstrip(":") for one in reversed(path)]
     return ": ".join([about, ", ".join(label[0].lower() + label[1:] for label in labels)]) if labels else about
+
+
+def tabulation_label(catalog: Catalog, tabulation: Tabulation) -> str:
+    """Return the title of a tabulation; those of an average say which of its two counts they are.
+
+    >>> from phsafe import CENSUS_2020
+    >>> [tabulation_label(CENSUS_2020, CENSUS_2020.tabulation(name)) for name in ("PH1_num", "PH5_denom", "PH2")]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['Average Household Size by Age: people', 'Average Family Size by Age: families',
+     'Household Type for the Population in Households']
+    """
+    table, title = catalog.table_of(tabulation), catalog.title(tabulation)
+    if table.average is None or tabulation.beyond is not None:
+        return title
+    return f"{title}: {'people' if tabulation.counts_persons else table.universe.lower()}"
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _number(text: str) -> float | None:

@@ -168,7 +168,13 @@ def verdict(share: float) -> str:
 
 
 def short(moe: float) -> str:
-    """Format a margin of error with only its meaningful digits."""
+    """Format a margin of error with only its meaningful digits.
+
+    >>> [short(moe) for moe in (1234.5, 12.34, 0.0123, 0.00001)]
+    ['1,234', '12.3', '0.012', 'under 0.001']
+    """
     if moe >= 100:
         return f"{moe:,.0f}"
+    if moe < 0.001:
+        return "under 0.001"
     return f"{moe:.1f}" if moe >= 1 else f"{moe:.2g}"
