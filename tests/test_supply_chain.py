@@ -137,7 +137,7 @@ def test_the_container_runs_programs_and_options_that_exist():
 
 
 def test_the_installation_page_has_the_commands_of_the_recipe():
-    page = (ROOT / "docs" / "install.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text()
     for _, command in (entry for entry in recipe() if entry[0] == "RUN" and "pip install" in entry[1]):
         assert command.replace("/opt/phsafe", "phsafe-env").replace("/build/", "") in page
 

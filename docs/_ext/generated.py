@@ -50,7 +50,8 @@ def other_pages() -> Iterator[str]:
     """A table of contents for pages that index.md doesn't list yet, so that new pages are never lost."""
     docs = Path(__file__).parent.parent
     listed = set(re.findall(r"[\w/-]+", (docs / "index.md").read_text(encoding="utf-8")))
-    names = sorted(path.stem for path in docs.glob("*.md") if path.stem not in listed | {"index"})
+    pages = (path.relative_to(docs).with_suffix("").as_posix() for path in docs.rglob("*.md"))
+    names = sorted(name for name in pages if name not in listed | {"index"})
     if names:
         yield from ("```{toctree}", ":caption: More", ":hidden:", "", *names, "```")
 

@@ -18,7 +18,7 @@ REPORT = {
 }
 SITE = {
     "site": (1280, 900, "light", "/index.html"),
-    "site-algorithm": (1280, 900, "dark", "/algorithm.html"),
+    "site-algorithm": (1280, 900, "dark", "/explanation/algorithm.html"),
     "site-phone": (390, 844, "light", "/privacy.html"),
 }
 
