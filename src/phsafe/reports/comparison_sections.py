@@ -91,8 +91,10 @@ def add_up(subject: Subject) -> Html | None:
     )
 
 
-def chart(subject: Subject) -> Html:
-    """The section with one figure on a map and as ranked dot plots."""
+def chart(subject: Subject) -> Html | None:
+    """The section with one figure on a map and as ranked dot plots, or None if there is only one group."""
+    if _pair(subject) is None:
+        return None
     region = " ".join(subject.start[:2])
     mapped = sum(region_type == "STATE" for region_type, _ in subject.regions) >= MIN_MAP_REGIONS
     return section(

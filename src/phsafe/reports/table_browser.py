@@ -55,6 +55,8 @@ def browse(subject: Subject) -> Html:
         el("noscript", el("p", f"Showing {where}. Enable JavaScript to choose, compare, add up, chart and download.",
                           class_="note")),
         el("p", where, id="where", aria_live="polite"),
+        el("p", el("button", "Compare with another region or group", type="button", id="compare-this"), class_="next",
+           hidden=True) if len(subject.regions) * len(subject.iterations) > 1 else None,
         *(_card(subject, table, subject.start) for table in subject.tables),
     )  # fmt: skip
 
@@ -111,7 +113,7 @@ def _row(table: Table, line: Line, cell: Cell | None, top: float) -> Html:
 def _flag(shown: bool) -> Html:
     """The mark of a cell whose interval is wider than its estimate, with text for screen readers."""
     mark: list[Child] = [el("span", FLAG, aria_hidden="true"), el("span", f"({FLAG_TEXT}) ", class_="sr")]
-    return el("span", *mark, class_="mark", title=FLAG_TEXT, hidden=not shown)
+    return el("a", *mark, href="#read", class_="mark", title=FLAG_TEXT, hidden=not shown)
 
 
 def _whisker(cell: Cell | None, top: float) -> Html:

@@ -37,7 +37,7 @@ function startSearch() {
       button.addEventListener("click", () => { field.value = ""; close(); pick(); });
       return make("li", {}, button);
     }));
-    if (field.value && !found.length) list.append(make("li", {}, "Nothing found."));
+    if (field.value && !found.length) list.append(make("li", {}, "Nothing found. Search for one thing at a time: a region, a race or ethnicity, or a line."));
     list.hidden = !field.value;
     $("#found-count").textContent = field.value ? `${found.length} results` : "";
   });

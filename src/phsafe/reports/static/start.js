@@ -6,6 +6,7 @@ function showEverything() {
   for (const form of forms) SHOW[form.dataset.section]();
 }
 
+for (const part of $$(".next")) part.hidden = false;
 for (const form of forms) {
   form.hidden = false;
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -25,9 +26,13 @@ function goToAddress() {
   writeAddress(section.id);
 }
 
+$("#compare-this")?.addEventListener("click", () => {
+  choose("compare", { first: chosen("region"), "first-group": chosen("group") });
+  $("#compare").scrollIntoView();
+});
 addTableDownloads();
 startSearch();
-isNarrow.addEventListener("change", showCharts);
+isNarrow.addEventListener("change", showEverything);
 window.addEventListener("hashchange", goToAddress);
 goToAddress();
 
