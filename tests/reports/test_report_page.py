@@ -98,6 +98,7 @@ def test_page_is_self_contained_and_has_no_inline_handlers(two_page):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
     assert html.unescape(policy).startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
+    assert page.count("MIT License") == 2  # of the bundled library and the one inside it
     # Pictures come from the page's own script; everything else is its own or nothing.
     assert re.sub("'sha256-[^']*'", "HASH", html.unescape(policy)) == (
         "default-src 'none'; script-src HASH; style-src HASH; img-src blob:; base-uri 'none'; form-action 'none'"
