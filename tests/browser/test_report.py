@@ -90,8 +90,10 @@ def test_charts_show_any_line_and_the_map_leads_to_a_state(report, estimates, op
     page = open_page(report)
     page.locator("select[name=figure]").select_option("PH3 4")
     page.locator("select[name=map-group]").select_option("B")
-    frame = estimates.tables["PH3"].filter(REGION_TYPE="STATE", ITERATION_CODE="B", CELL=4).sort(
-        "ESTIMATE", descending=True, maintain_order=True
+    frame = (
+        estimates.tables["PH3"]
+        .filter(REGION_TYPE="STATE", ITERATION_CODE="B", CELL=4)
+        .sort("ESTIMATE", descending=True, maintain_order=True)
     )
     table = next(t for t in estimates.config.catalog.tables if t.name == "PH3")
     plotted = page.locator("#map-regions .plot title").all_text_contents()

@@ -42,7 +42,11 @@ def compare(subject: Subject) -> Html | None:
             "noise; otherwise noise alone could explain it. If you look at many pairs, about one in ten will seem to "
             "differ where nothing does.",
         ),
-        controls("compare", *parts, choice("Table", "compare-table", table_options(subject.tables), _first(subject), long=True)),
+        controls(
+            "compare",
+            *parts,
+            choice("Table", "compare-table", table_options(subject.tables), _first(subject), long=True),
+        ),
         el("noscript", el("p", "Comparing needs JavaScript.", class_="note")),
         el("p", id="compare-result", class_="result", aria_live="polite"),
         el("div", id="compare-table", class_="filled"),
