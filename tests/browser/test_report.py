@@ -13,7 +13,7 @@ from phsafe.model.schema import STATES as STATE_NAMES
 from phsafe.model.spec import Catalog
 from phsafe.releases.release_folder import Release
 
-from ..reports.conftest import PARTIAL, config_of, make_release, partial  # noqa: F401, TID252
+from ..reports.conftest import PARTIAL, config_of, make_release  # noqa: TID252
 
 #: Counts, counts by race, and an average.
 TABULATIONS = ("PH2", "PH3", "PH4", "PH5_denom")
@@ -188,8 +188,9 @@ def test_it_prints_on_paper(report, open_page, tmp_path):
 
 
 @pytest.mark.parametrize("name", PARTIAL)
-def test_partial_releases_open_without_errors(name, partial, open_page, tmp_path):
-    page = open_page(phsafe.report(partial(name), tmp_path / "report.html"))
+def test_partial_releases_open_without_errors(name, open_page, tmp_path):
+    release = make_release(config_of(**PARTIAL[name]), tmp_path / "release")
+    page = open_page(phsafe.report(release, tmp_path / "report.html"))
     assert page.locator(".card table:not([hidden])").count() >= 1
     page.set_viewport_size({"width": 390, "height": 800})
     page.get_by_label("Search region").fill("total")

@@ -1,4 +1,4 @@
-"""What a data user does with a report, found by the words on the page: a figure, a comparison, a sum, files, a citation."""
+"""What a data user does with a report, found by the words on the page: figures, comparisons, sums, files, citations."""
 
 import csv
 import io
@@ -146,7 +146,7 @@ def test_compare_two_states(report, estimates, open_page):
     [(("VT", "*"), ("WY", "*")), (("CA", "A"), ("NV", "A")), (("US", "*"), ("RI", "*")), (("HI", "B"), ("HI", "G"))],
 )
 def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(report, estimates, open_page, first, second):
-    """Except where a bound is at zero: there the page knows that no count is negative, and the exact interval doesn't."""
+    """Except where a bound is at zero: the page knows that no count is negative, and the exact interval doesn't."""
     names = {"VT": "Vermont", "WY": "Wyoming", "CA": "California", "NV": "Nevada", "RI": "Rhode Island", "HI": "Hawaii"}
     groups = {"*": "Total population", "A": "A  White alone", "B": "B  Black or African American alone",
               "G": "G  Two or more races"}  # fmt: skip

@@ -158,8 +158,8 @@ def test_the_page_shows_who_publishes_it_and_how_to_cite_it(tmp_path):
     config = config_of(**PARTIAL["tight"], publication=GIVEN)
     release = make_release(config, tmp_path / "release")
     shown = words(phsafe.report(release, tmp_path / "r.html"))
-    for text in GIVEN.values():
-        assert text in shown
+    for stated in GIVEN.values():
+        assert stated in shown
     assert f"Bureau <of> Examples (2031). Households 2030. Version 2. Release {release.release_id}." in shown
     assert "not given" not in shown[shown.index("To cite this release") : shown.index("What is promised")]
     assert "Another" in words(phsafe.report(release, tmp_path / "other.html", title="Another"))

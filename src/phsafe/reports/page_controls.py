@@ -70,7 +70,7 @@ def full_label(table: Table, line: Line) -> str:
 
     >>> from phsafe.model.tables import PH6
     >>> full_label(PH6, PH6.shell[2])
-    'In married couple families: Under 4 years'
+    'In married couple family: Under 4 years'
     """
     above: dict[int, str] = {}
     for other in table.shell:

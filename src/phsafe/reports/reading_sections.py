@@ -35,7 +35,7 @@ def how_to_read(subject: Subject) -> Html:
         el(
             "p",
             "Numbers are shown with the digits that their interval supports: rounding changes an estimate by at most "
-            "an eighth of its margin of error, and bounds are rounded outwards. Rounded numbers may not add up exactly. "
+            "an eighth of its margin of error, and bounds are rounded outwards. Rounded numbers may not add up. "
             "“Show all digits”, pointing at a number, and every download give the full values.",
         ),
         _truncation(subject),
