@@ -33,7 +33,7 @@ def coded(coding, rows):
     """Pack rows into records and look up their codes."""
     frame = pl.DataFrame(rows, schema={"QAGE": pl.Int32, "RELSHIP": pl.String, "CENHISP": pl.Int32})
     frame = frame.with_columns(MAFID=pl.int_range(1, pl.len() + 1, dtype=pl.Int32))
-    encoder = TableEncoder(PERSONS, FORMAT, keep_raw=False)
+    encoder = TableEncoder(PERSONS, FORMAT, PERSONS.names, keep_raw=False)
     records = [encoder.encode(batch, Counted({}, 0, 0)).record for batch in frame.to_arrow().to_batches()]
     return coding.lookup(FORMAT)(np.concatenate(records))
 

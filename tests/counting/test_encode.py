@@ -18,7 +18,7 @@ def encoded(column, values, dtype, *, layout=PERSONS, record_format=FORMAT, good
     columns = {name: pa.array([value] * len(values)) for name, value in good.items()}
     columns[column] = pa.array(values, dtype)
     counted = Counted({}, 0, examples=9)
-    encoder = TableEncoder(layout, record_format, keep_raw=layout is PERSONS)
+    encoder = TableEncoder(layout, record_format, layout.names, keep_raw=layout is PERSONS)
     rows = encoder.encode(pa.RecordBatch.from_pydict(columns), counted)
     note_columns(layout.name, rows, counted)
     return rows, counted

@@ -41,8 +41,8 @@ class Households:
     of_person: Array
 
     def sums(self, per_person: Array) -> Array:
-        """The sum over the persons of each household; it wraps around at the width of the type."""
-        sums = np.cumsum(per_person, dtype=per_person.dtype).take(self.first_person + self.sizes - 1)
+        """The sum over the persons of each household, which wraps around; overwrites its input."""
+        sums = np.cumsum(per_person, out=per_person).take(self.first_person + self.sizes - 1)
         sums[1:] -= sums[:-1].copy()
         return _spread(len(self.key), self.inhabited, sums)
 
@@ -68,12 +68,13 @@ def group(persons: Rows, units: Rows, geo: Rows) -> Households:
         return values if has_all_keys else _spread(len(keys), _positions(keys, run_keys), values)
 
     first = np.cumsum(sizes) - sizes
-    is_first = np.zeros(len(persons), np.int32)
-    is_first[first[1:]] = 1
+    of_person = np.zeros(len(persons), np.intp)
+    of_person[first] = np.diff(inhabited, prepend=0)  # In place, the sum of these steps takes a tenth of the time.
+    np.cumsum(of_person, out=of_person)
     return Households(
         keys, place(u_keys, u_rows), place(g_keys, g_rows), _spread(len(keys), inhabited, sizes),
         place(u_keys, _largest(units, u_first)), place(g_keys, _largest(geo, g_first)),
-        inhabited, sizes, first, gather(inhabited, np.cumsum(is_first, dtype=np.int32)),
+        inhabited, sizes, first, of_person,
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def members_of(households: Households, person_class: Array, words: tuple[Array, 
         for i, name in enumerate(members):
             shift = np.uint64(bits * i)
             field = households.sums(per_person >> shift & mask) if together is None else together >> shift & mask
-            found[name] = field.astype(np.int64)
+            found[name] = field.astype(np.int32)
     return found
 
 
@@ -129,7 +129,8 @@ def check_households(
 
     """
     one, rtype = h.units == 1, unit("RTYPE").astype(np.int8)
-    housing, quarters = rtype == HOUSING, rtype == QUARTERS
+    housing, misplaced = one & (rtype == HOUSING), m["in_quarters"] * (rtype == HOUSING)
+    misplaced += m["in_housing"] * (rtype == QUARTERS)
     hht, hht2, cplt = (unit(name).astype(np.int8) for name in ("HHT", "HHT2", "CPLT"))
     present = {name: number > 0 for name, number in m.items()}
     vacant, alone, otherwise = h.persons == 0, h.persons == 1, np.ones(len(h.key), dtype=bool)
@@ -137,34 +138,42 @@ def check_households(
     partners, minors = present["opposite_partners"] | present["same_partners"], present["own_minors"]
     family = (m["householders"] + m["others_in_family"]) * present["others_in_family"]
     npf, population = gather(FAMILY_SIZES, unit("NPF") + 1), unit("FINAL_POP")
+    rows_of = {"persons": np.where(h.units == 0, h.persons, misplaced), "units": h.units, "geo": h.geos}
     violating = {
-        UNIQUE_UNIT: h.units * (h.units > 1),
-        UNIQUE_GEO: h.geos * (h.geos > 1),
-        PERSON_IN_UNITS: h.persons * (h.units == 0),
-        UNIT_IN_GEO: h.units * (h.geos == 0),
-        GEO_IN_UNITS: h.geos * (h.units == 0),
+        UNIQUE_UNIT: h.units > 1,
+        UNIQUE_GEO: h.geos > 1,
+        PERSON_IN_UNITS: (h.units == 0) & ~vacant,
+        UNIT_IN_GEO: (h.geos == 0) & (h.units > 0),
+        GEO_IN_UNITS: (h.units == 0) & (h.geos > 0),
         RTYPES_AGREE: one & (h.geos == 1) & (rtype != geo_rtype) & (rtype >= 0) & (geo_rtype >= 0),
-        PERSON_RTYPE: m["in_quarters"] * housing + m["in_housing"] * quarters,
+        PERSON_RTYPE: misplaced > 0,
         POPULATION: one & (population >= 0) & (population != h.persons),
-        ONE_HOUSEHOLDER: one & housing & ((hht > 0) | present["in_housing"]) & (m["householders"] != 1),
-        FAMILY_SIZE: one & housing & (npf >= 0) & (npf != family),
-        HHT_FITS: one & housing & _misfits(
+        ONE_HOUSEHOLDER: housing & ((hht > 0) | present["in_housing"]) & (m["householders"] != 1),
+        FAMILY_SIZE: housing & (npf >= 0) & (npf != family),
+        HHT_FITS: housing & _misfits(
             hht, (vacant, {0}), (married, {1}), (present["relatives"], {2, 3}), (alone, {4, 6}), (otherwise, {5, 7})
         ),
-        HHT2_FITS: one & housing & _misfits(
+        HHT2_FITS: housing & _misfits(
             hht2, (vacant, {0}), (married & minors, {1}), (married, {2}), (partners & minors, {3}), (partners, {4}),
             (alone, {5, 9}), (minors, {6, 10}), (present["relatives"], {7, 11}), (otherwise, {8, 12}),
         ),
-        SEX_AGREES: one & housing & (
+        SEX_AGREES: housing & (
             _among(hht, {2, 4, 5}) & _among(hht2, {5, 6, 7, 8}) | _among(hht, {3, 6, 7}) & _among(hht2, {9, 10, 11, 12})
         ),
-        CPLT_FITS: one & housing & _misfits(
+        CPLT_FITS: housing & _misfits(
             cplt, (vacant, {0}), (present["opposite_spouses"], {1}), (present["same_spouses"], {2}),
             (present["opposite_partners"], {3}), (present["same_partners"], {4}), (otherwise, {5}),
         ),
     }  # fmt: skip
-    for rule, rows in violating.items():
-        counted.note(rule, h.key[np.flatnonzero(rows)], int(rows.sum()))
+    for rule, wrong in violating.items():
+        counted.note(rule, h.key[wrong], int(rows_of[rule.table][wrong].sum()))
+
+
+def count_states(h: Households, state: Array, housing: Array, occupied: Array, counted: Counted) -> None:
+    """Count the rows of each state, for those who prepare the data: is all or part of a state missing? Confidential."""
+    for column, rows in enumerate((h.persons, h.units, housing, housing & occupied)):
+        # The sums are whole numbers far below 2**53, so floating point holds them exactly.
+        counted.by_state[:, column] += np.bincount(state, rows, len(counted.by_state)).astype(np.int64)
 
 
 def _misfits(codes: Array, *cases: tuple[Array, set[int]]) -> Array:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from phsafe.counting.encode import LARGEST, SMALLEST
 from phsafe.counting.households import OrderError
 from phsafe.counting.kernel import Kernel
-from phsafe.counting.records import Array, Rows
+from phsafe.counting.records import Array, Rows, numbers
 from phsafe.counting.tallies import Counted
 from phsafe.errors import PHSafeError
 from phsafe.model.schema import KEY
@@ -117,15 +117,15 @@ class SortedPartition:
             if not group.overlaps(keys):
                 continue
             last = group.low
-            for batch in read_row_group(group.path, group.number, self.kernel.encoders[name].layout.names):
+            for batch in read_row_group(group.path, group.number, self.kernel.encoders[name].names):
                 if batch.column(KEY).null_count or not pa.types.is_integer(batch.column(KEY).type):
                     raise OrderError("expected a whole number as the key of every row")
-                numbers = batch.column(KEY).to_numpy()
-                in_order = bool((numbers[1:] >= numbers[:-1]).all())
-                if len(numbers) and (numbers[0] < last or numbers[-1] > group.high or not in_order):
+                found = numbers(batch.column(KEY))
+                in_order = bool((found[1:] >= found[:-1]).all())
+                if len(found) and (found[0] < last or found[-1] > group.high or not in_order):
                     raise OrderError("expected keys in order and within the bounds of the statistics")
-                last = numbers[-1] if len(numbers) else last
-                start, end = np.searchsorted(numbers, keys)
+                last = found[-1] if len(found) else last
+                start, end = np.searchsorted(found, keys)
                 yield batch.slice(start, end - start)
 
 

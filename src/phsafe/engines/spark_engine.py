@@ -35,7 +35,7 @@ class Spark(SparkReader):
 
 def _wanted(kernel: Kernel, name: str, table: SparkTable) -> list[str]:
     """The columns of a table that the kernel uses."""
-    known = set(kernel.encoders[name].layout.names)
+    known = set(kernel.encoders[name].names)
     return [f"`{column}`" for column in table.schema.names if column in known]
 
 
