@@ -21,8 +21,8 @@ from phsafe.model.schema import KEY, LAYOUTS, Column, Digits, Layout
 INTEGER_TEXT = "^(0|[1-9][0-9]{0,8})$"
 #: The first is above all one-digit numbers, the second above all two-digit numbers, and so on.
 POWERS = 10 ** np.arange(1, 9)
-#: How `Rows.raw` writes a record's values: what separates them, what marks a missing one, and what is escaped.
-SEPARATOR, MISSING, ESCAPES = "\x1f", "\x1em", (("\x1e", "\x1ee"), ("\x1f", "\x1es"))
+#: What separates a record's values in `Rows.raw`, and what marks a missing one: bytes that UTF-8 never uses.
+SEPARATOR, MISSING = b"\xff", b"\xfe"
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
@@ -137,16 +137,13 @@ class TableEncoder:
             wrong[given & ~inside] |= np.uint32(1 << rules.index(outside(self.layout, column)))
         return wrong
 
-    def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.StringArray:
-        """The values of each row with an unknown code, joined into one string; null for other rows."""
+    def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.BinaryArray:
+        """The values of each row with an unknown code, joined together; null for other rows."""
         unknown = pa.array(~known)
         values = [encoder.readable(batch.column(encoder.column.name)).filter(unknown) for encoder in self._columns]
-        texts = [column.cast(pa.string()) for column in values]
-        for letter, escaped in ESCAPES:
-            texts = [pc.replace_substring(text, letter, escaped) for text in texts]
-        texts = [text.fill_null(MISSING) for text in texts]
+        texts = [column.cast(pa.string()).cast(pa.binary()).fill_null(MISSING) for column in values]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
-        return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), unknown, joined)
+        return pc.replace_with_mask(pa.nulls(len(batch), pa.binary()), unknown, joined)
 
 
 def note_columns(table: str, rows: Rows, counted: Counted) -> None:
@@ -156,13 +153,9 @@ def note_columns(table: str, rows: Rows, counted: Counted) -> None:
             counted.note(rule, rows.key[(rows.wrong >> np.uint32(bit) & np.uint32(1)).astype(bool)])
 
 
-def raw_values(raw: str) -> list[str | None]:
+def raw_values(raw: bytes) -> list[str | None]:
     """Split an entry of `Rows.raw` into its values; None for a missing one."""
-    (one, escaped_one), (other, escaped_other) = ESCAPES
-    return [
-        None if text == MISSING else text.replace(escaped_other, other).replace(escaped_one, one)
-        for text in raw.split(SEPARATOR)
-    ]
+    return [None if value == MISSING else value.decode() for value in raw.split(SEPARATOR)]
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -178,11 +171,10 @@ def _integers(values: pa.Array) -> pa.Array:
     if not pa.types.is_integer(values.type):
         return _parsed(_texts(values))
     if values.type.bit_width >= 32 and values.type != pa.int32():
-        fits = pc.less_equal(values, pa.scalar(LARGEST, values.type))
-        if pa.types.is_signed_integer(values.type):
-            fits = pc.and_(fits, pc.greater_equal(values, SMALLEST))
-        if not pc.all(fits).as_py():
-            values = pc.if_else(fits, values, pa.scalar(None, values.type))
+        given = numbers(values.fill_null(0) if values.null_count else values)
+        fits = (given >= SMALLEST) & (given <= LARGEST)
+        if not fits.all():
+            values = pc.if_else(pa.array(fits), values, pa.scalar(None, values.type))
     return values.cast(pa.int32())
 
 

@@ -115,14 +115,14 @@ def numbers(values: pa.Array, *, missing: int = 0) -> Array:
 class Rows:
     """Packed rows of one table: the household key (MAFID) and the packed record of each row.
 
-    `raw` keeps the values of person records with an unknown code as text, because truncation orders records by their
+    `raw` keeps the values of person records with an unknown code, because truncation orders records by their
     values. It is null for other rows, and None if every code is known. `wrong` has a bit for each column rule that a
     row violates (`phsafe.counting.encode.COLUMN_RULES`); it is None if no row violates any.
     """
 
     key: Array
     record: Array
-    raw: pa.StringArray | None = None
+    raw: pa.BinaryArray | None = None
     wrong: Array | None = None
 
     def __len__(self) -> int:
@@ -154,7 +154,7 @@ class Rows:
         parts = [Rows(np.zeros(0, np.int32), np.zeros(0, dtype)), *parts]
         raw, wrong = None, None
         if any(part.raw is not None for part in parts):
-            raw = pa.concat_arrays([part.raw or pa.nulls(len(part), pa.string()) for part in parts])
+            raw = pa.concat_arrays([part.raw or pa.nulls(len(part), pa.binary()) for part in parts])
         if any(part.wrong is not None for part in parts):
             wrong = np.concatenate([np.zeros(len(p), np.uint32) if p.wrong is None else p.wrong for p in parts])
         return Rows(np.concatenate([p.key for p in parts]), np.concatenate([p.record for p in parts]), raw, wrong)

@@ -151,18 +151,18 @@ def check_households(
         ONE_HOUSEHOLDER: housing & ((hht > 0) | present["in_housing"]) & (m["householders"] != 1),
         FAMILY_SIZE: housing & (npf >= 0) & (npf != family),
         HHT_FITS: housing & _misfits(
-            hht, (vacant, {0}), (married, {1}), (present["relatives"], {2, 3}), (alone, {4, 6}), (otherwise, {5, 7})
+            hht, (vacant, [0]), (married, [1]), (present["relatives"], [2, 3]), (alone, [4, 6]), (otherwise, [5, 7])
         ),
         HHT2_FITS: housing & _misfits(
-            hht2, (vacant, {0}), (married & minors, {1}), (married, {2}), (partners & minors, {3}), (partners, {4}),
-            (alone, {5, 9}), (minors, {6, 10}), (present["relatives"], {7, 11}), (otherwise, {8, 12}),
+            hht2, (vacant, [0]), (married & minors, [1]), (married, [2]), (partners & minors, [3]), (partners, [4]),
+            (alone, [5, 9]), (minors, [6, 10]), (present["relatives"], [7, 11]), (otherwise, [8, 12]),
         ),
         SEX_AGREES: housing & (
-            _among(hht, {2, 4, 5}) & _among(hht2, {5, 6, 7, 8}) | _among(hht, {3, 6, 7}) & _among(hht2, {9, 10, 11, 12})
+            _among(hht, 2, 4, 5) & _among(hht2, 5, 6, 7, 8) | _among(hht, 3, 6, 7) & _among(hht2, 9, 10, 11, 12)
         ),
         CPLT_FITS: housing & _misfits(
-            cplt, (vacant, {0}), (present["opposite_spouses"], {1}), (present["same_spouses"], {2}),
-            (present["opposite_partners"], {3}), (present["same_partners"], {4}), (otherwise, {5}),
+            cplt, (vacant, [0]), (present["opposite_spouses"], [1]), (present["same_spouses"], [2]),
+            (present["opposite_partners"], [3]), (present["same_partners"], [4]), (otherwise, [5]),
         ),
     }  # fmt: skip
     for rule, wrong in violating.items():
@@ -176,14 +176,14 @@ def count_states(h: Households, state: Array, housing: Array, occupied: Array, c
         counted.by_state[:, column] += np.bincount(state, rows, len(counted.by_state)).astype(np.int64)
 
 
-def _misfits(codes: Array, *cases: tuple[Array, set[int]]) -> Array:
+def _misfits(codes: Array, *cases: tuple[Array, list[int]]) -> Array:
     """Whether each known code differs from what it should be: the codes allowed by the first case that applies."""
     wrong, undecided = np.zeros(len(codes), dtype=bool), codes >= 0
     for applies, allowed in cases:
-        wrong |= undecided & applies & ~_among(codes, allowed)
+        wrong |= undecided & applies & ~_among(codes, *allowed)
         undecided &= ~applies
     return wrong
 
 
-def _among(codes: Array, allowed: set[int]) -> Array:
+def _among(codes: Array, *allowed: int) -> Array:
     return np.logical_or.reduce([codes == code for code in allowed])

@@ -57,7 +57,7 @@ class ValueDigests:
         self._fields = [record_format[name] for name in VALUES]
         self._known: dict[int, tuple[bytes, bytes]] = {}
 
-    def __call__(self, record: int, raw: str | None) -> tuple[bytes, bytes]:
+    def __call__(self, record: int, raw: bytes | None) -> tuple[bytes, bytes]:
         """The `values` argument of `order_key`; `raw` holds the record's values if one of its codes is unknown."""
         if raw is not None:
             return self._joined(raw_values(raw))
@@ -120,7 +120,7 @@ def duplicate_index(*columns: Array) -> Array:
 
 def _in_order(rows: Rows, household: Array, digests: ValueDigests) -> Array:
     """The positions of the rows, sorted by household and within each household by the 2020 order."""
-    texts: list[str | None] = [None] * len(rows)
+    texts: list[bytes | None] = [None] * len(rows)
     raw = np.zeros(len(rows), np.int64)
     if rows.raw is not None:
         texts, raw = rows.raw.to_pylist(), rows.raw.dictionary_encode().indices.fill_null(-1).to_numpy()

@@ -143,7 +143,7 @@ class BucketBlock(NamedTuple):
 
     offset: int
     starts: Array
-    raw: pa.StringArray | None
+    raw: pa.BinaryArray | None
     wrong: Array | None
 
 
