@@ -19,8 +19,6 @@ from phsafe.model.schema import KEY, LAYOUTS, Column, Digits, Layout
 
 #: The only accepted text form of a whole number. Libraries disagree about texts such as "3.7" or " 3".
 INTEGER_TEXT = "^(0|[1-9][0-9]{0,8})$"
-#: The first is above all one-digit numbers, the second above all two-digit numbers, and so on.
-POWERS = 10 ** np.arange(1, 9)
 #: What separates a record's values in `Rows.raw`, and what marks a missing one: bytes that UTF-8 never uses.
 SEPARATOR, MISSING = b"\xff", b"\xfe"
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
@@ -180,13 +178,5 @@ def _integers(values: pa.Array) -> pa.Array:
 
 def _parsed(texts: pa.Array) -> pa.Array:
     """Parse texts that match `INTEGER_TEXT`; null for all others."""
-    try:
-        parsed = texts.cast(pa.int32())
-        # Arrow also accepts signs, leading zeros and 0x1F. If digits and characters are equally many, none occurred.
-        digits = 1 + np.searchsorted(POWERS, numbers(parsed.drop_null()), side="right")
-        is_hex = pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py()
-        if digits.sum() == (pc.sum(pc.binary_length(texts)).as_py() or 0) and not is_hex:
-            return parsed
-    except pa.ArrowInvalid:
-        pass
-    return pc.if_else(pc.match_substring_regex(texts, INTEGER_TEXT), texts, None).cast(pa.int32())
+    fits = pc.match_substring_regex(texts, INTEGER_TEXT)
+    return (texts if pc.all(fits).as_py() else pc.if_else(fits, texts, None)).cast(pa.int32())

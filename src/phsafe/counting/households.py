@@ -38,7 +38,7 @@ class Households:
     of_person: Array
 
     def sums(self, per_person: Array) -> Array:
-        """The sum over the persons of each household, which wraps around; overwrites its input."""
+        """The sum over the persons of each household; overwrites its input."""
         sums = np.cumsum(per_person, out=per_person).take(self.first_person + self.sizes - 1)
         sums[1:] -= sums[:-1].copy()
         return _spread(len(self.key), self.inhabited, sums)

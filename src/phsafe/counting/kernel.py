@@ -19,7 +19,7 @@ import pyarrow as pa
 from phsafe.counting.encode import TableEncoder, note_columns
 from phsafe.counting.households import Households, OrderError, group, without
 from phsafe.counting.records import Array, Lookup, RecordFormat, Rows, gather
-from phsafe.counting.rules import check_households, check_units, count_states, members_of
+from phsafe.counting.rules import check_households, check_units, count_states
 from phsafe.counting.tallies import Counted
 from phsafe.counting.truncate import UniverseCut, ValueDigests, dropped
 
@@ -67,7 +67,7 @@ class Kernel:
     region: Lookup
     regions: int
     in_filter: Array
-    member_words: tuple[Array, ...]
+    members: Mapping[str, Array]
     cuts: tuple[UniverseCut, ...]
     digests: ValueDigests
     tabulations: tuple[TabulationCode, ...]
@@ -135,18 +135,13 @@ class Kernel:
             note_columns(table, rows, counted)
         unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo) - 1
         check_units(units, unit_format, counted)
-        members = members_of(h, person_class, self.member_words)
+        members = {name: h.sums(gather(group, person_class)) for name, group in self.members.items()}
         check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
 
     def _vectorize(
-        self,
-        h: Households,
-        person_class: Array,
-        located: Array,
-        countable: Array,
-        dropped_rows: list[Array],
-        counted: Counted,
-    ) -> None:
+        self, h: Households, person_class: Array, located: Array, countable: Array,
+        dropped_rows: list[Array], counted: Counted,
+    ) -> None:  # fmt: skip
         """Step 5: count the code of every row in each tabulation (claims C14, C15 and C17)."""
         public_region, unit_class = self.region(h.geo), self.unit_class(h.unit)
         region = np.where(countable, public_region, self.regions)  # Makes every sum too large to be a code.

@@ -18,7 +18,7 @@ from phsafe.counting.coding import Coding
 from phsafe.counting.encode import TableEncoder
 from phsafe.counting.kernel import Kernel, TabulationCode
 from phsafe.counting.records import Array, Lookup, RecordFormat, domain_size
-from phsafe.counting.rules import CONDITIONS, member_words
+from phsafe.counting.rules import MEMBERS
 from phsafe.counting.truncate import UniverseCut, ValueDigests
 from phsafe.errors import ConfigError, DataError
 from phsafe.model.conditions import Where
@@ -101,7 +101,7 @@ class Plan:
     def persons(self) -> Coding:
         """The classes of persons that any tabulation or rule distinguishes."""
         conditions = [c for t in self.tabulations if t.counts_persons for c in self._conditions(t, PERSONS.names)]
-        return Coding.of([*conditions, *(universe.persons for universe in self.universes), *CONDITIONS])
+        return Coding.of([*conditions, *(universe.persons for universe in self.universes), *MEMBERS.values()])
 
     @cached_property
     def units(self) -> Coding:
@@ -180,7 +180,7 @@ class Plan:
             region=Lookup(formats["geo"], self._region_digits),
             regions=prod(self.region_radices.values()),
             in_filter=self._state_digits() > 0,
-            member_words=member_words(self.persons),
+            members={name: self.persons.mask(group).astype(np.int32) for name, group in MEMBERS.items()},
             cuts=tuple(UniverseCut(self.persons.mask(u.persons), u.tau) for u in self.universes),
             digests=ValueDigests(formats["persons"]),
             tabulations=tuple(self._code(t) for t in self.tabulations),

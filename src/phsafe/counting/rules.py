@@ -9,34 +9,27 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from phsafe.counting.coding import Coding
 from phsafe.counting.households import Households
 from phsafe.counting.records import Array, RecordFormat, Rows, gather
 from phsafe.counting.tallies import Counted, Rule
-from phsafe.model.conditions import Where, where
+from phsafe.model.conditions import where
 from phsafe.model.schema import FAMILY, HOUSEHOLDER, OWN_CHILDREN, UNITS
 
 #: RELSHIP codes of family members other than the householder and the spouse.
 RELATIVES = tuple(code for code in FAMILY if code >= "25")
-#: Groups of household members that the rules refer to. Their sizes are bit fields of two 64-bit words.
-MEMBERS: tuple[dict[str, Where], ...] = (
-    {
-        "in_quarters": where(RTYPE=5),
-        "in_housing": where(RTYPE=3),
-        "householders": where(RELSHIP=HOUSEHOLDER),
-        "others_in_family": where(RELSHIP=["21", "23", *RELATIVES]),
-    },
-    {
-        "opposite_spouses": where(RELSHIP="21"),
-        "opposite_partners": where(RELSHIP="22"),
-        "same_spouses": where(RELSHIP="23"),
-        "same_partners": where(RELSHIP="24"),
-        "relatives": where(RELSHIP=RELATIVES),
-        "own_minors": where(RELSHIP=OWN_CHILDREN, QAGE=range(18)),
-    },
-)
-FIELD_BITS = (16, 10)
-CONDITIONS = tuple(condition for word in MEMBERS for condition in word.values())
+#: Groups of household members that the rules refer to.
+MEMBERS = {
+    "in_quarters": where(RTYPE=5),
+    "in_housing": where(RTYPE=3),
+    "householders": where(RELSHIP=HOUSEHOLDER),
+    "others_in_family": where(RELSHIP=["21", "23", *RELATIVES]),
+    "opposite_spouses": where(RELSHIP="21"),
+    "opposite_partners": where(RELSHIP="22"),
+    "same_spouses": where(RELSHIP="23"),
+    "same_partners": where(RELSHIP="24"),
+    "relatives": where(RELSHIP=RELATIVES),
+    "own_minors": where(RELSHIP=OWN_CHILDREN, QAGE=range(18)),
+}
 #: The family size for each code of NPF, and the positions of RTYPE 2 and 4 in their domain.
 FAMILY_SIZES = np.array([-1, *UNITS["NPF"].codes])
 HOUSING, QUARTERS = 0, 1
@@ -54,15 +47,11 @@ HOUSEHOLDER_RACE, HOUSEHOLDER_ETHNICITY = (
     _error("an occupied housing unit records the householder's race and ethnicity", "units", column)
     for column in ("HHRACE", "HHSPAN")
 )
-UNIQUE_UNIT, UNIQUE_GEO = (
-    _error("MAFID is unique in units", "units"),
-    _error("MAFID is unique in geo", "geo"),
-)
+UNIQUE_UNIT = _error("MAFID is unique in units", "units")
+UNIQUE_GEO = _error("MAFID is unique in geo", "geo")
 PERSON_IN_UNITS = _error("every person's MAFID is in units", "persons")
-UNIT_IN_GEO, GEO_IN_UNITS = (
-    _error("every unit's MAFID is in geo", "units"),
-    _error("every geo row's MAFID is in units", "geo"),
-)
+UNIT_IN_GEO = _error("every unit's MAFID is in geo", "units")
+GEO_IN_UNITS = _error("every geo row's MAFID is in units", "geo")
 RTYPES_AGREE = _warning("units and geo agree on RTYPE", "RTYPE", "geo")
 PERSON_RTYPE = _warning("a person's RTYPE is consistent with the unit's", "RTYPE", "persons")
 POPULATION = _warning("FINAL_POP equals the number of persons", "FINAL_POP")
@@ -77,31 +66,6 @@ HOUSEHOLD_RULES = (
     UNIQUE_UNIT, UNIQUE_GEO, PERSON_IN_UNITS, UNIT_IN_GEO, GEO_IN_UNITS, RTYPES_AGREE, PERSON_RTYPE, POPULATION,
     ONE_HOUSEHOLDER, FAMILY_SIZE, HHT_FITS, HHT2_FITS, SEX_AGREES, CPLT_FITS,
 )  # fmt: skip
-
-
-def member_words(persons: Coding) -> tuple[Array, ...]:
-    """For each class of persons, what one person contributes to the words of the household."""
-    words = []
-    for members, bits in zip(MEMBERS, FIELD_BITS, strict=True):
-        word = np.zeros(persons.size, np.uint64)
-        for i, condition in enumerate(members.values()):
-            word |= persons.mask(condition).astype(np.uint64) << np.uint64(bits * i)
-        words.append(word)
-    return tuple(words)
-
-
-def members_of(households: Households, person_class: Array, words: tuple[Array, ...]) -> dict[str, Array]:
-    """The size of each group of `MEMBERS` in every household."""
-    found = {}
-    for word, members, bits in zip(words, MEMBERS, FIELD_BITS, strict=True):
-        per_person, mask = gather(word, person_class), np.uint64((1 << bits) - 1)
-        # In very large households the bit fields would overflow into each other, so they are summed one by one.
-        together = households.sums(per_person) if households.sizes.max(initial=0) <= mask else None
-        for i, name in enumerate(members):
-            shift = np.uint64(bits * i)
-            field = households.sums(per_person >> shift & mask) if together is None else together >> shift & mask
-            found[name] = field.astype(np.int32)
-    return found
 
 
 def check_units(units: Rows, record_format: RecordFormat, counted: Counted) -> None:
@@ -124,7 +88,7 @@ def check_households(
         h: The households.
         unit: For a column of units, the position of each household's value in its domain; -1 if unknown.
         geo_rtype: The same for the RTYPE column of geo.
-        m: The member counts from `members_of`.
+        m: The size of each group of `MEMBERS` in every household.
         counted: The result to add to.
 
     """

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
@@ -22,7 +21,8 @@ class Spark(SparkReader):
 
     def scan(self, tables: Mapping[str, SparkTable], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
         """See `Engine`. Executors pack rows as they read them; packed rows are shuffled once, by bucket."""
-        with self._translate_errors(), _pickled_by_value():
+        _ship_by_value()
+        with self._translate_errors():
             packed = [
                 table.frame.select(*_wanted(kernel, name, table)).mapInArrow(EncodeTask(kernel, name, number), SHUFFLED)
                 for number, (name, table) in enumerate(tables.items())
@@ -50,18 +50,8 @@ def _total(kernel: Kernel, found: Sequence[Mapping[str, bytes]]) -> Counted:
     return total
 
 
-@contextlib.contextmanager
-def _pickled_by_value() -> Iterator[None]:
+def _ship_by_value() -> None:
     """Ship this package's code with the tasks, so that executors need not have it installed."""
     from pyspark import cloudpickle  # noqa: PLC0415  (PySpark is an extra)
 
-    package = sys.modules[__name__.partition(".")[0]]
-
-    if package.__name__ in cloudpickle.list_registry_pickle_by_value():
-        yield
-        return
-    cloudpickle.register_pickle_by_value(package)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(package)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__.partition(".")[0]])
