@@ -107,7 +107,7 @@ class TableEncoder:
         key, given = self.layout[KEY], _integers(batch.column(KEY))
         keys, first, last = numbers(given, missing=NO_KEY), int(key.codes[0]), int(key.codes[-1])
         record = np.zeros(len(batch), self._dtype)
-        known, marks = np.ones(0, dtype=bool), list[tuple[Column, pa.Array, Array]]()
+        marks = list[tuple[Column, pa.Array, Array]]()
         if keys.min(initial=first) < first or keys.max(initial=first) > last:
             marks.append((key, given, (keys >= first) & (keys <= last)))
         for encoder in self._columns:
@@ -117,9 +117,9 @@ class TableEncoder:
                 if encoder.is_packed:
                     record |= codes
                 if np.count_nonzero(codes) < len(codes):
-                    known = codes != 0 if len(known) == 0 else known & (codes != 0)
                     marks.append((encoder.column, encoder.readable(values), codes != 0))
-        raw = self._raw(batch, known) if self._keep_raw and len(known) else None
+        unknown = [~inside for column, _, inside in marks if column is not key]
+        raw = self._raw(batch, pa.array(np.logical_or.reduce(unknown))) if self._keep_raw and unknown else None
         rows = Rows(keys, record, raw, self._wrong(marks) if marks else None)
         if keys.dtype != np.int32:
             note_columns(self.layout.name, rows.take(np.flatnonzero(keys == NO_KEY)), counted)
@@ -135,9 +135,8 @@ class TableEncoder:
             wrong[given & ~inside] |= np.uint32(1 << rules.index(outside(self.layout, column)))
         return wrong
 
-    def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.BinaryArray:
+    def _raw(self, batch: pa.RecordBatch, unknown: pa.BooleanArray) -> pa.BinaryArray:
         """The values of each row with an unknown code, joined together; null for other rows."""
-        unknown = pa.array(~known)
         values = [encoder.readable(batch.column(encoder.column.name)).filter(unknown) for encoder in self._columns]
         texts = [column.cast(pa.string()).cast(pa.binary()).fill_null(MISSING) for column in values]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)

@@ -6,6 +6,7 @@ in units or in geo is excluded from every tabulation (claim C1.3 of docs/privacy
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,11 @@ class Households:
     #: For each person row, the position of its household.
     of_person: Array
 
+    @property
+    def rows(self) -> dict[str, Array]:
+        """The number of rows with this key, by table."""
+        return {"persons": self.persons, "units": self.units, "geo": self.geos}
+
     def sums(self, per_person: Array) -> Array:
         """The sum over the persons of each household; overwrites its input."""
         sums = np.cumsum(per_person, out=per_person).take(self.first_person + self.sizes - 1)
@@ -44,11 +50,9 @@ class Households:
         return _spread(len(self.key), self.inhabited, sums)
 
 
-def without(outside: Array, h: Households, persons: Rows, units: Rows, geo: Rows) -> tuple[Rows, Rows, Rows]:
+def without(outside: Array, h: Households, tables: Mapping[str, Rows]) -> dict[str, Rows]:
     """The rows of all households but those `outside`. Rows must be in key order, and those that were grouped."""
-    tables = ((persons, h.persons), (units, h.units), (geo, h.geos))
-    kept, *others = (rows.take(np.flatnonzero(np.repeat(~outside, number))) for rows, number in tables)
-    return kept, others[0], others[1]
+    return {name: rows.take(np.flatnonzero(np.repeat(~outside, h.rows[name]))) for name, rows in tables.items()}
 
 
 def group(persons: Rows, units: Rows, geo: Rows) -> Households:

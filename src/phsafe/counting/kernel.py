@@ -98,12 +98,12 @@ class Kernel:
             counted: The result to add to, which is also returned.
 
         """
-        for persons, units, geo in _batches(rows["persons"], rows["units"], rows["geo"]):
-            self._count(persons, units, geo, counted)
+        for batch in _batches(rows):
+            self._count(batch, counted)
         return counted
 
-    def _count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
-        h = group(persons, units, geo)
+    def _count(self, rows: Mapping[str, Rows], counted: Counted) -> None:
+        h = group(**rows)
         # A household without exactly one row in geo, or with an unknown state, has the state 0, which is never located.
         # Whether a household is located is public (claims C14, C17); whether it is countable is not (claim C1.3).
         state = self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
@@ -115,28 +115,24 @@ class Kernel:
             count_states(h, state, countable, unit_format["HHT"].codes(h.unit) > unit_format["HHT"].code("0"), counted)
         outside = (state > 0) & ~located
         if outside.any():  # They are left out before any rule is checked, as in 2020.
-            persons, units, geo = without(outside, h, persons, units, geo)
-            h, located, countable = group(persons, units, geo), located[~outside], countable[~outside]
-        person_class = self.person_class(persons.record)
-        dropped_rows = dropped(persons, person_class, located, h, self.cuts, self.digests)
+            rows = without(outside, h, rows)
+            h, located, countable = group(**rows), located[~outside], countable[~outside]
+        person_class = self.person_class(rows["persons"].record)
+        dropped_rows = dropped(rows["persons"], person_class, located, h, self.cuts, self.digests)
         if self.validates:
-            self._check(h, persons, units, geo, person_class, counted)
-            in_housing = [np.count_nonzero(countable[h.of_person[rows]]) for rows in dropped_rows]
-            counted.beyond += np.array(in_housing, np.int64)
+            self._check(h, rows, person_class, counted)
+            counted.beyond += [np.count_nonzero(countable[h.of_person[beyond]]) for beyond in dropped_rows]
             uncounted = (~countable).astype(np.int64) * self.person_classes
             counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
         self._vectorize(h, person_class, located, countable, dropped_rows, counted)
 
-    def _check(
-        self, h: Households, persons: Rows, units: Rows, geo: Rows, person_class: Array, counted: Counted
-    ) -> None:
+    def _check(self, h: Households, tables: Mapping[str, Rows], person_class: Array, counted: Counted) -> None:
         """Step 3: count the rows that violate each rule."""
-        for table, rows in (("persons", persons), ("units", units), ("geo", geo)):
-            note_columns(table, rows, counted)
-        unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo) - 1
-        check_units(units, unit_format, counted)
+        for name, rows in tables.items():
+            note_columns(name, rows, counted)
+        check_units(tables["units"], self.formats["units"], counted)
         members = {name: h.sums(gather(group, person_class)) for name, group in self.members.items()}
-        check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
+        check_households(h, self.formats, members, counted)
 
     def _vectorize(
         self, h: Households, person_class: Array, located: Array, countable: Array,
@@ -166,11 +162,11 @@ class Kernel:
                 counted.tallies[code.name + BLIND].count(codes)
 
 
-def _batches(*tables: Rows) -> Iterator[list[Rows]]:
+def _batches(tables: Mapping[str, Rows]) -> Iterator[dict[str, Rows]]:
     """Split the rows of a partition into batches, without splitting the rows of any key."""
-    cuts = max(tables, key=len).key[BATCH_ROWS::BATCH_ROWS]
-    ends = [np.array([0, *np.searchsorted(rows.key, cuts), len(rows)]) for rows in tables]
+    cuts = max(tables.values(), key=len).key[BATCH_ROWS::BATCH_ROWS]
+    ends = [np.array([0, *np.searchsorted(rows.key, cuts), len(rows)]) for rows in tables.values()]
     if any(bool((bounds[1:] < bounds[:-1]).any()) for bounds in (cuts, *ends)):
         raise OrderError("expected rows in key order across batches")
     for spans in zip(*(pairwise(bounds.tolist()) for bounds in ends), strict=True):
-        yield [rows.between(*span) for rows, span in zip(tables, spans, strict=True)]
+        yield {name: rows.between(*span) for (name, rows), span in zip(tables.items(), spans, strict=True)}

@@ -30,7 +30,7 @@ class Field:
     shift: int
     bits: int
 
-    def codes(self, records: Array) -> Array:
+    def codes(self, records: Any) -> Any:  # noqa: ANN401  (an array, or a single record)
         """The code of this column in each record."""
         return (records >> self.shift) & ((1 << self.bits) - 1)
 

@@ -5,7 +5,7 @@ A value that `encode` has reported as missing or outside its domain violates no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -80,18 +80,15 @@ def check_units(units: Rows, record_format: RecordFormat, counted: Counted) -> N
 
 
 def check_households(
-    h: Households, unit: Callable[[str], Array], geo_rtype: Array, m: Mapping[str, Array], counted: Counted
+    h: Households, formats: Mapping[str, RecordFormat], m: Mapping[str, Array], counted: Counted
 ) -> None:
-    """Count the rows that violate each rule about households.
+    """Count the rows that violate each rule about households; `m` has the size of each group of `MEMBERS` in them."""
 
-    Args:
-        h: The households.
-        unit: For a column of units, the position of each household's value in its domain; -1 if unknown.
-        geo_rtype: The same for the RTYPE column of geo.
-        m: The size of each group of `MEMBERS` in every household.
-        counted: The result to add to.
+    def unit(column: str) -> Array:
+        """The position of each household's value in its domain; -1 if unknown."""
+        return formats["units"][column].codes(h.unit) - 1
 
-    """
+    geo_rtype = formats["geo"]["RTYPE"].codes(h.geo) - 1
     one, rtype = h.units == 1, unit("RTYPE").astype(np.int8)
     housing, misplaced = one & (rtype == HOUSING), m["in_quarters"] * (rtype == HOUSING)
     misplaced += m["in_housing"] * (rtype == QUARTERS)
@@ -102,7 +99,7 @@ def check_households(
     partners, minors = present["opposite_partners"] | present["same_partners"], present["own_minors"]
     family = (m["householders"] + m["others_in_family"]) * present["others_in_family"]
     npf, population = gather(FAMILY_SIZES, unit("NPF") + 1), unit("FINAL_POP")
-    rows_of = {"persons": np.where(h.units == 0, h.persons, misplaced), "units": h.units, "geo": h.geos}
+    rows_of = h.rows | {"persons": np.where(h.units == 0, h.persons, misplaced)}
     violating = {
         UNIQUE_UNIT: h.units > 1,
         UNIQUE_GEO: h.geos > 1,

@@ -65,10 +65,8 @@ class ValueDigests:
         if raw:
             return self._joined(raw_values(raw))
         if record not in self._known:
-            codes = [record >> field.shift & ((1 << field.bits) - 1) for field in self._fields]
-            self._known[record] = self._joined(
-                [field.column.codes[code - 1] for field, code in zip(self._fields, codes, strict=True)]
-            )
+            values = [field.column.codes[int(field.codes(record)) - 1] for field in self._fields]
+            self._known[record] = self._joined(values)
         return self._known[record]
 
     def _joined(self, values: Sequence[int | str | None]) -> tuple[bytes, bytes]:
