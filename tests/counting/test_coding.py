@@ -80,10 +80,10 @@ CODES = st.frozensets(st.integers(0, 12), min_size=1)
 def test_classes_are_atoms(pairs):
     conditions = [where(A=a, B=b) for a, b in pairs]
     coding = Coding.of(conditions)
-    for classes in coding.classes:
+    for column, classes in coding.columns.items():
         members = [code for group in classes.members for code in group]
         assert len(members) == len(set(members))
-        sets = [condition.codes(classes.column) for condition in conditions]
+        sets = [condition.codes(column) for condition in conditions]
         assert set(members) == set().union(*sets)
         # Codes of one class are in the same sets; codes of different classes are not.
         signatures = [{tuple(code in s for s in sets) for code in group} for group in classes.members]

@@ -79,10 +79,7 @@ class Plan:
         """The conditions of a tabulation's cells and iterations, restricted to some columns."""
         levels = self.config.levels_of(tabulation)
         iterations = dict.fromkeys(i for level in levels for i in level.iteration_level.iterations)
-        conditions = [
-            *tabulation.cells.values(),
-            *(self.iteration_condition(tabulation, i) for i in iterations),
-        ]
+        conditions = [*tabulation.cells.values(), *(self.iteration_condition(tabulation, i) for i in iterations)]
         return [condition.on(set(columns)) for condition in conditions]
 
     @cached_property

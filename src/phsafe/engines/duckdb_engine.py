@@ -31,12 +31,8 @@ class DuckDB(LocalReader):
     def scan(self, tables: Mapping[str, LocalTable], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
         """See `Engine`. Files that turn out not to be sorted as their statistics claim are counted as unsorted."""
         rows = max(1, sum(table.rows for table in tables.values()))
-        jobs = self._processes if rows >= PARALLEL_ROWS else 1
-        groups = {
-            n: partitions.row_groups(t.files)
-            for n, t in tables.items()
-            if t.files and rows >= 2 * partitions.PARTITION_ROWS
-        }
+        jobs, is_large = self._processes if rows >= PARALLEL_ROWS else 1, rows >= 2 * partitions.PARTITION_ROWS
+        groups = {n: partitions.row_groups(t.files) for n, t in tables.items() if t.files and is_large}
         in_key_order = {name: table for name, table in groups.items() if table is not None}
         ranges = partitions.cut([*in_key_order.values()]) if len(in_key_order) == len(tables) else None
         if ranges is not None:
