@@ -121,7 +121,8 @@ class Kernel:
         dropped_rows = dropped(rows["persons"], person_class, located, h, self.cuts, self.digests)
         if self.validates:
             self._check(h, rows, person_class, counted)
-            counted.beyond += [np.count_nonzero(countable[h.of_person[beyond]]) for beyond in dropped_rows]
+            in_housing = [np.count_nonzero(countable[h.of_person[beyond]]) for beyond in dropped_rows]
+            counted.beyond += np.array(in_housing, np.int64)
             uncounted = (~countable).astype(np.int64) * self.person_classes
             counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
         self._vectorize(h, person_class, located, countable, dropped_rows, counted)
