@@ -19,7 +19,7 @@ from scipy import sparse
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Leaves, leaf_levels, total, widened
 from phsafe.estimation.fit import Fit, NormalDraws, Projection, projection_of
-from phsafe.estimation.identities import universe, untruncated_cells
+from phsafe.estimation.identities import counts_the_same, untruncated_cells
 from phsafe.estimation.learned_spread import Rows, Spread, climb, log_likelihood
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares, public_shares
@@ -50,16 +50,17 @@ class Everybody:
 
     @property
     def about(self) -> str:
-        """How the people beyond the thresholds were estimated, in one sentence."""
-        if not self.measured:
-            return (
-                "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
-                "from shares in public data, and the intervals include the uncertainty of these shares."
-            )
-        return (
+        """How the people beyond the thresholds were estimated, and for which tabulations they were not."""
+        known = (
             "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
             "oversized households, and from shares in public data where those say little."
+            if self.measured
+            else "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
+            "from shares in public data, and the intervals include the uncertainty of these shares."
         )
+        if not self.unknown:
+            return known
+        return f"{known} Without shares in public data, they are left out of {', '.join(self.unknown)}."
 
     @property
     def estimates(self) -> Array:
@@ -164,17 +165,20 @@ def _posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projecti
 
 
 def _universes(measured: Measured) -> Iterator[list[Tabulation]]:
-    """Yield the truncated tabulations that share a universe and are iterated by the same people."""
-    found: dict[object, list[Tabulation]] = {}
-    for block in measured.blocks.values():
-        if block.tabulation.is_truncated:
-            found.setdefault(universe(measured.config, block.tabulation), []).append(block.tabulation)
-    for members in found.values():
-        distinct = list(dict.fromkeys(members))
-        iterated: list[str | None] = list(dict.fromkeys(t.iterate_by for t in distinct if t.iterate_by is not None))
+    """Yield the truncated tabulations that count the same people and are iterated by the same people."""
+    found: list[list[Tabulation]] = []
+    for tabulation in dict.fromkeys(b.tabulation for b in measured.blocks.values() if b.tabulation.is_truncated):
+        same = (members for members in found if counts_the_same(measured.config, members[0], tabulation))
+        members = next(same, None)
+        if members is None:
+            found.append([tabulation])
+        else:
+            members.append(tabulation)
+    for members in found:
+        iterated: list[str | None] = list(dict.fromkeys(t.iterate_by for t in members if t.iterate_by is not None))
         iterated = iterated or [None]
         for by in iterated:
-            yield [t for t in distinct if t.iterate_by == by or (t.iterate_by is None and by == iterated[0])]
+            yield [t for t in members if t.iterate_by == by or (t.iterate_by is None and by == iterated[0])]
 
 
 def _beyond_blocks(measured: Measured, leaves: Leaves) -> list[LevelBlock]:
