@@ -289,6 +289,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the made-up data")
     parser.add_argument("--sensitivity", default="published")
     parser.add_argument("--privacy", default="zcdp")
+    parser.add_argument("--epsilon", action="store_true", help="pure DP with ε = 2√ρ, for the same variance")
     parser.add_argument("--drop", nargs="*", default=[], help="tabulations and levels without budget")
     parser.add_argument("--only", choices=("errors", "coverage"), help="print one of the two")
     parser.add_argument("--shares", type=Path, help="write public shares to this file, and nothing else")
@@ -299,7 +300,11 @@ def main() -> None:
         document["state_filter"] = arguments.states.split(",")
     for name, levels in document["privacy_budget"].items():
         levels.update({level: 0 for level in levels if {name, level} & set(arguments.drop)})
-    document |= {"sensitivity": arguments.sensitivity, "privacy_defn": arguments.privacy}
+    if arguments.epsilon:
+        for levels in document["privacy_budget"].values():
+            levels.update({level: round(2 * float(budget) ** 0.5, 6) for level, budget in levels.items()})
+    privacy = "puredp" if arguments.epsilon else arguments.privacy
+    document |= {"sensitivity": arguments.sensitivity, "privacy_defn": privacy}
     config = Config.load(document)
     arguments.work.mkdir(exist_ok=True)
     name = f"{'-'.join(config.states[:6])}-{arguments.households}-{arguments.seed}"

@@ -73,7 +73,7 @@ class UniverseModel:
         self.excess = total(
             self._common(size, "excess, nation", [], spread.common),
             self._common(size, "excess, region", [0], spread.common),
-            self._common(size, "excess, iteration", [1], spread.apart),
+            self._common(size, "excess, iteration", [1], max(spread.apart, 1)),
             effects.own(np.square(spread.apart * self.deviations["excess, group"] * size) + self.dispersion * size),
         )
         self._splits: dict[str, Split] = {}
@@ -149,7 +149,7 @@ class UniverseModel:
             deviations = total(
                 common("cell, nation", (0, 3), self.spread.common),
                 common("cell, region", (0, 1, 3), self.spread.common),
-                common("cell, iteration", (0, 2, 3), apart),
+                common("cell, iteration", (0, 2, 3), max(apart, 1) if apart else 0),
                 self.effects.own(
                     np.square(apart * self.deviations["cell, group"] * expected) + self.compound * expected
                 ),
