@@ -275,11 +275,13 @@ def _measure(
     variant: Variant, untruncated: grid.Counts, truncated: grid.Counts, made: Sequence[Trial], alpha: float
 ) -> _VariantErrors:
     noisy = {key: np.concatenate([one.noisy[key] for one in made]) for key in made[0].noisy}
+    exact = exact_lines(variant.config, untruncated)
+    plain = table_errors.plain_lines(variant, exact, [release for one in made for release in one.plain])
     found = list(count_errors.errors(variant, untruncated, truncated, noisy))
     tables = list(
         table_errors.finished(
             variant,
-            exact_lines(variant.config, untruncated),
+            exact,
             exact_lines(variant.config, truncated),
             [release for one in made for release in one.finished],
         )
@@ -290,7 +292,7 @@ def _measure(
         tabulations=sorted(rows, key=lambda row: (order.index(row["TABULATION"]), row["TERMS"])),
         cells=[count_errors.cells_of(one) for one in found],
         tables=[row for one in tables for row in table_errors.rows_of(one)],
-        lines=[table_errors.lines_of(one) for one in tables],
+        lines=[*(table_errors.lines_of(one) for one in tables), *plain],
         test=count_errors.pooled(variant, found, alpha),
     )
 
