@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import json
 import os
@@ -50,6 +51,16 @@ def test_every_licence_is_approved(inventory):
 
 def test_the_list_of_licences_is_up_to_date(inventory):
     assert inventory.LICENCES.read_text() == inventory.licences(), "run python3 dev.py licences"
+
+
+def test_the_bundled_library_is_the_documented_one():
+    """A changed library needs a new hash in the documentation, and its licence in every report."""
+    static = ROOT / "src" / "phsafe" / "reports" / "static"
+    shipped = static / "write-excel-file.min.js"
+    page = (ROOT / "docs" / "development" / "supply-chain.md").read_text()
+    assert hashlib.sha256(shipped.read_bytes()).hexdigest() in page
+    assert [path.name for path in static.glob("*.min.js")] == [shipped.name]
+    assert (static / "write-excel-file.LICENSE.txt").read_text().count("MIT License") == 2
 
 
 @pytest.mark.parametrize(

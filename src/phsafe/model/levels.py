@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 
 from phsafe.model import table_checks as checks
@@ -57,7 +58,7 @@ class IterationLevel:
     def __post_init__(self) -> None:
         checks.refuse(_iteration_level_problems(self))
 
-    @property
+    @cached_property
     def is_total(self) -> bool:
         """Whether it is the total population, without a breakdown by race or ethnicity."""
         return all(i.condition("person") == Where() for i in self.iterations)
