@@ -142,14 +142,23 @@ def test_compare_two_states(report, estimates, open_page):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"),
-    [(("VT", "*"), ("WY", "*")), (("CA", "A"), ("NV", "A")), (("US", "*"), ("RI", "*")), (("HI", "B"), ("HI", "G"))],
+    ("first", "second", "together"),
+    [
+        (("VT", "*"), ("WY", "*"), len(STATES)),
+        (("CA", "A"), ("NV", "A"), len(STATES)),
+        (("US", "*"), ("RI", "*"), math.inf),
+        (("HI", "B"), ("HI", "G"), len("ABCDEFG")),
+        (("HI", "*"), ("HI", "H"), math.inf),
+    ],
 )
-def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(report, estimates, open_page, first, second):
+def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(
+    report, estimates, open_page, first, second, together
+):
     """Except where a bound is at zero: the page knows that no count is negative, and the exact interval doesn't."""
     names = {"VT": "Vermont", "WY": "Wyoming", "CA": "California", "NV": "Nevada", "RI": "Rhode Island", "HI": "Hawaii"}
     groups = {"*": "Total population", "A": "A  White alone", "B": "B  Black or African American alone",
-              "G": "G  Two or more races"}  # fmt: skip
+              "G": "G  Two or more races", "H": "H  Hispanic or Latino"}  # fmt: skip
+    widen = 1 if together == math.inf else math.sqrt(together / (together - 1))
     page = open_page(report)
     for label, (region, iteration) in (("First", first), ("Second", second)):
         select = page.get_by_role("combobox", name=f"{label}: region")
@@ -163,6 +172,12 @@ def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(report, 
         name, content = download(page, page.get_by_role("button", name="CSV: download the comparison"))
         assert name.endswith(".csv")
         rows = list(csv.DictReader(io.StringIO(content.decode())))
+        cells = zip(values(estimates, table, *first), values(estimates, table, *second), strict=True)
+        for row, (a, b) in zip(rows, cells, strict=True):
+            d, lower, upper = expected_difference(a, b, widen)
+            shown = [float(row[name]) for name in ("DIFFERENCE", "LOWER_90", "UPPER_90")]
+            whole = [d, math.floor(lower), math.ceil(upper)] if table == "PH3" else [d, lower, upper]
+            assert shown == pytest.approx(whole, abs=1e-6)
         inside = [row for row in rows if float(row["FIRST_LOWER_90"]) > 0 and float(row["SECOND_LOWER_90"]) > 0]
         assert inside
         for row in inside:

@@ -53,7 +53,7 @@ function dotPlot(rows, average, label, reference) {
 
 // A chart with its heading and download buttons in place of what the figure showed before.
 function place(figure, heading, title, chart, name, line, keys) {
-  const file = fileName(title), table = data.tables[name];
+  const file = fileName(name, "line", line, heading), table = data.tables[name];
   figure.replaceChildren(make("figcaption", {}, heading), chart, downloadBar(title, {
     PNG: () => savePng(file, title, chart),
     SVG: () => saveSvg(file, title, chart),
