@@ -33,7 +33,7 @@ from pathlib import Path
 from damage import MARKER, ROW_GROUP, damage_bytes, damage_csv, damage_json, damage_parquet
 
 from phsafe.cli import main as phsafe
-from phsafe.engines import duckdb_engine, partitions
+from phsafe.engines import partitions
 from phsafe.model.tables import CENSUS_2020
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ LAZY_MODULES = (
 #: A household key that isn't part of a hash; releases contain hashes.
 KEY = re.compile(r"(?<![0-9a-f])[1-8]\d{8}(?![0-9a-f])")
 #: Rows in a partition and in a bucket: the defaults, or so few that the small data are split into many.
-ROWS = ((duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS), (200, 500))
+ROWS = ((partitions.PARTITION_ROWS, partitions.BUCKET_ROWS), (200, 500))
 
 
 def command(*arguments: object) -> tuple[int, str]:
@@ -109,8 +109,7 @@ class Bench:
         self._tidy()
         self.work.mkdir()
         try:
-            duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS = rng.choice(ROWS)
-            partitions.PARTITION_ROWS = duckdb_engine.PARTITION_ROWS
+            partitions.PARTITION_ROWS, partitions.BUCKET_ROWS = rng.choice(ROWS)
             target = rng.choice(["json", "catalog", "csv", "bytes", "parquet", "release"])
             arguments = getattr(self, target if target in ("json", "catalog", "release") else "data")(rng, target)
             before = {path.name for path in self.work.iterdir()}
