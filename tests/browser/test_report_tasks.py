@@ -182,7 +182,7 @@ def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(
         assert inside
         for row in inside:
             cells = [f"{table}[{region}, {group}, {row['CELL']}]" for region, group in (first, second)]
-            exact = estimates.combine(" - ".join(cells))
+            exact = estimates.interval(" - ".join(cells))
             assert float(row["DIFFERENCE"]) == pytest.approx(exact.estimate, abs=1e-6)
             assert float(row["UPPER_90"]) - float(row["LOWER_90"]) >= 0.97 * (exact.upper - exact.lower), cells
 
@@ -200,7 +200,7 @@ def test_add_three_states(report, estimates, open_page):
     for row, cell in zip(section.get_by_role("row").all()[1:], sums, strict=True):
         assert tuple(row.get_by_role("cell").all_inner_texts()) == rounded_texts(cell, spec(estimates, "PH2"))
     command = section.get_by_text("phsafe interval RELEASE").inner_text()
-    exact = estimates.combine(re.search('"(.*)"', command)[1])
+    exact = estimates.interval(re.search('"(.*)"', command)[1])
     assert exact.estimate == sums[0][0]
     assert sums[0][1] <= exact.lower and exact.upper <= sums[0][2]
     _, content = download(page, section.get_by_role("button", name="CSV"))
