@@ -27,7 +27,6 @@ from phsafe.estimation.universe_model import UniverseModel
 from phsafe.model.spec import Tabulation
 
 
-
 @dataclass(frozen=True)
 class Everybody:
     """Estimates of every cell with the people beyond the thresholds: the fit plus an independent normal model.
