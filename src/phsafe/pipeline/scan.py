@@ -25,7 +25,7 @@ class Settings:
     Attributes:
         truncate: Leave out the persons beyond the truncation thresholds.
         allow_unclassified: Accept records that fit no cell of a universe.
-        skip_validation: Ignore what validation finds.
+        skip_validation: Don't check the rules.
         allow_empty_states: Accept states of the filter without housing units, and empty tables.
 
     """
