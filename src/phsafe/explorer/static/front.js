@@ -10,7 +10,7 @@ let speaking;
 export function setUp(catalog) { start = catalog; }
 
 export const unit = () => (store.scenario.privacy === "zcdp" ? "ρ" : "ε");
-export const baselineName = () => (store.numbers && store.numbers.baseline ? store.numbers.baseline.name : "");
+export const baselineName = () => (store.numbers && store.numbers.baseline ? store.numbers.baseline.name.replace(/^2020 parameters/, "2020") : "");
 
 export function render() {
   sentence();
