@@ -66,15 +66,17 @@ def open_page(browser: Browser):
     """A function that opens a file. Fails if the page logs to the console, opens a dialog or makes a request."""
     events, contexts = [], []
 
-    def open_file(path: Path, **options) -> Page:
+    def open_file(path: Path, fragment: str = "", **options) -> Page:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: events.append(message.text))
         page.on("pageerror", lambda error: events.append(str(error)))
-        page.on("request", lambda request: events.append(request.url) if request.url != path.as_uri() else None)
+        # A picture that the page itself made has an address that begins with blob:.
+        own = (path.as_uri(), "blob:")
+        page.on("request", lambda request: events.append(request.url) if not request.url.startswith(own) else None)
         page.on("dialog", lambda dialog: (events.append("a dialog"), dialog.dismiss()))
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + fragment)
         return page
 
     yield open_file

@@ -25,6 +25,7 @@ def clone(tmp_path, monkeypatch):
         "benchmarks",
         "docs",
         "examples",
+        "noxfile.py",
         "pyproject.toml",
         "requirements",
         "src",
