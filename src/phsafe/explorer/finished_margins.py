@@ -28,7 +28,7 @@ from phsafe.estimation.fit import DENSE
 from phsafe.estimation.identities import identities, independent
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.explorer.page_requests import Key
-from phsafe.explorer.solver_groups import Combination, Group, combination
+from phsafe.explorer.solver_groups import CellCombination, Group, combination
 from phsafe.privacy_math.margins import gaussian_moe, geometric_variance
 from phsafe.privacy_math.sensitivity import Definition
 
@@ -60,7 +60,7 @@ class FinishedModel:
     definition: Definition
     parts: tuple[_PartialFit, ...]
 
-    def coefficients(self, budgets: Array, terms: Sequence[Combination]) -> Array:
+    def coefficients(self, budgets: Array, terms: Sequence[CellCombination]) -> Array:
         """Return a of each combination (row) and level (column): its finished variance is Σ a/ρ.
 
         The weights of the estimates are the best ones for `budgets`. Under zCDP, Σ a/ρ with other budgets is the
@@ -80,7 +80,7 @@ class FinishedModel:
                 found[i] += share * np.bincount(part.level_of, row, len(self.keys)) * budgets
         return found
 
-    def variances(self, budgets: Array, terms: Sequence[Combination]) -> Array:
+    def variances(self, budgets: Array, terms: Sequence[CellCombination]) -> Array:
         """Return the finished variance of each combination."""
         return np.asarray(self.coefficients(budgets, terms) @ (1 / budgets))
 
@@ -88,7 +88,7 @@ class FinishedModel:
         """Return the budgets of a config, in the order of `keys`."""
         return np.array([float(config.budgets[name][level]) for name, level in self.keys])
 
-    def _share(self, part: _PartialFit, term: Combination) -> float:
+    def _share(self, part: _PartialFit, term: CellCombination) -> float:
         index = self.keys.index((next(iter(term.cells))[0], term.level))
         return part.shares[0 if part.is_nation[index] else 1]
 
@@ -177,7 +177,7 @@ def level_geography(config: Config, key: Key) -> tuple[str, ...]:
     return next(level for level in config.catalog.levels if level.key == key[1]).geography.columns
 
 
-def _matrix(measured: Measured, terms: Sequence[Combination]) -> Array:
+def _matrix(measured: Measured, terms: Sequence[CellCombination]) -> Array:
     """Return combinations in the first group of their level as rows over all cells."""
     found = np.zeros((len(terms), len(measured.counts)))
     for i, term in enumerate(terms):
@@ -218,10 +218,12 @@ def _solved(b: Array | sparse.csr_array, variances: Array, sums: Array) -> Array
     return np.asarray(splinalg.splu((large @ b.T).tocsc()).solve(large @ sums))
 
 
-def basis_terms(config: Config) -> Mapping[Key, Combination]:
+def basis_terms(config: Config) -> Mapping[Key, CellCombination]:
     """Return a basis cell of every level that is measured, of its noisiest block."""
     found = {}
     for m in config.measurements():
         noisiest = max(config.blocks(m.tabulation, m.level), key=lambda block: block.noise_factor(config.privacy))
-        found[m.tabulation.name, m.level.key] = Combination(m.level.key, {(m.tabulation.name, noisiest.cells[0]): 1.0})
+        found[m.tabulation.name, m.level.key] = CellCombination(
+            m.level.key, {(m.tabulation.name, noisiest.cells[0]): 1.0}
+        )
     return found

@@ -24,24 +24,24 @@ from phsafe.errors import PHSafeError
 from phsafe.estimation.densities import Array
 from phsafe.explorer.finished_margins import FinishedModel, finished_model
 from phsafe.explorer.page_requests import Key, Request
-from phsafe.explorer.solver_groups import Combination
+from phsafe.explorer.solver_groups import CellCombination
 from phsafe.model.exact_numbers import round_up
 from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.margins import PLACES, gaussian_moe
 
 #: Steps of the search, and the relative improvement that ends it.
-STEPS = 40
-CLOSE = 2e-4
-#: How far budgets are raised, in powers of two, before a limit is taken to be out of reach.
-DOUBLINGS = 40
+STEPS = 100
+CLOSE = 2e-5
+#: How often budgets are raised before a limit is taken to be out of reach.
+RAISES = 40
 ZCDP_ONLY = "budgets for finished tables: expected zcdp, whose margins are known exactly, got puredp; leave out --for"
 
 
 @dataclass(frozen=True)
-class Term:
+class FinishedTerm:
     """A finished number: what it adds up, its margin in the baseline, its weight, and the largest margin allowed."""
 
-    cells: Combination
+    cells: CellCombination
     before: float | None
     weight: float
     limit: float | None
@@ -52,7 +52,7 @@ class _Problem:
     """What is asked for, as arrays over levels (in the order of the model's keys) and terms."""
 
     model: FinishedModel
-    terms: Sequence[Combination]
+    terms: Sequence[CellCombination]
     #: The weight of each term's variance in the sum to minimise.
     weights: Array
     #: The largest variance of each term; infinite if it has no limit.
@@ -73,7 +73,7 @@ class _Problem:
         return float(np.max(self.model.variances(budgets, self.terms) / self.limits, initial=0.0))
 
 
-def finished_budgets(config: Config, request: Request, terms: Sequence[Term], free: frozenset[Key]) -> Config:
+def finished_budgets(config: Config, request: Request, terms: Sequence[FinishedTerm], free: frozenset[Key]) -> Config:
     """Return a config whose finished margins are within their limits, with the smallest loss or the best split.
 
     Args:
@@ -104,7 +104,7 @@ def finished_budgets(config: Config, request: Request, terms: Sequence[Term], fr
     return _raised(config, problem, request, found)
 
 
-def _problem(config: Config, request: Request, terms: Sequence[Term], free: frozenset[Key]) -> _Problem:
+def _problem(config: Config, request: Request, terms: Sequence[FinishedTerm], free: frozenset[Key]) -> _Problem:
     model = finished_model(config)
     losses, tabulation_of = _losses(config, request.neighbours, model.keys)
     return _Problem(
@@ -135,11 +135,11 @@ def _losses(
 def _within_limits(problem: _Problem, budgets: Array) -> Array:
     """Raise free budgets until every limit is met."""
     budgets = np.where(problem.locked, budgets, np.maximum(budgets, problem.least))
-    for _ in range(DOUBLINGS):
+    for _ in range(RAISES):
         excess = problem.excess(budgets)
         if excess <= 1:
             return budgets
-        budgets = np.where(problem.locked, budgets, budgets * max(excess, 1.1))
+        budgets = np.where(problem.locked, budgets, budgets * min(max(excess, 1.1), 1000.0))
     raise PHSafeError("some margins can't be met with the locked budgets, however large the others; unlock some levels")
 
 
@@ -152,7 +152,7 @@ def _improved(problem: _Problem, budgets: Array, total: float | None, enough: fl
     for _ in range(STEPS):
         coefficients = problem.model.coefficients(budgets, problem.terms) / budgets
         now = problem.loss(budgets) if total is None else float(problem.weights @ coefficients.sum(axis=1))
-        fits = total is None or problem.loss(budgets) <= total * (1 + 1e-9)
+        fits = total is None or problem.loss(budgets) <= total * (1 + 1e-6)
         if now <= enough or (fits and value - now <= CLOSE * now):
             break
         value = now if fits else np.inf
@@ -200,7 +200,8 @@ def _step(problem: _Problem, budgets: Array, coefficients: Array, total: float |
     x = np.array(solution.x[:n])
     if solution.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
         raise PHSafeError("no budgets for finished tables were found; relax some limits or locks")
-    return np.where(problem.locked, budgets, np.maximum(budgets * x, problem.least))
+    near_least = budgets * x < problem.least * (1 + 1e-6)
+    return np.where(problem.locked, budgets, np.where(near_least, problem.least, budgets * x))
 
 
 def _rounded(config: Config, problem: _Problem, budgets: Array) -> Config:

@@ -117,7 +117,7 @@ def solve(
         >>> solution = phsafe.solve("examples/us.json", {"total": 1, "weights": "cells"})
         >>> solution.config.total == 1
         True
-        >>> request = {"total": 1, "worse": 0.05, "locks": {"PH2": True}, "sensitivity": "structured"}
+        >>> request = {"total": 1.2, "worse": 0, "locks": {"PH2": True}, "sensitivity": "tight"}
         >>> solution = phsafe.solve("examples/us.json", request, aim="finished")
         >>> solution.preview.losers
         ()

@@ -40,7 +40,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Combination:
+class CellCombination:
     """A linear combination of cells in one group of a level, by tabulation and cell."""
 
     level: str
@@ -57,7 +57,7 @@ def parts_of(config: Config, group: Group) -> tuple[CellSum, CellSum | None] | N
     return next(((one.count, one.per) for one in sums if one.line.number == group.line), None)
 
 
-def combination(config: Config, group: Group) -> Combination | None:
+def combination(config: Config, group: Group) -> CellCombination | None:
     """Return a group's number as a linear combination; None if the config doesn't publish it.
 
     An average N/D of R is linearised to (N − R·D)/D, with the group's sizes for N and D.
@@ -67,9 +67,9 @@ def combination(config: Config, group: Group) -> Combination | None:
         return None
     count, per = parts
     if per is None:
-        return Combination(group.level, {(count.tabulation, cell): 1.0 for cell in count.basis})
+        return CellCombination(group.level, {(count.tabulation, cell): 1.0 for cell in count.basis})
     assert group.people is not None
     assert group.households is not None
     size, ratio = float(group.households), float(group.people / group.households)
     cells = {(count.tabulation, cell): 1 / size for cell in count.basis}
-    return Combination(group.level, cells | {(per.tabulation, cell): -ratio / size for cell in per.basis})
+    return CellCombination(group.level, cells | {(per.tabulation, cell): -ratio / size for cell in per.basis})

@@ -11,7 +11,7 @@ import numpy as np
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.explorer.finished_margins import basis_terms, finished_margins, finished_model
-from phsafe.explorer.finished_solver import ZCDP_ONLY, Term, finished_budgets
+from phsafe.explorer.finished_solver import ZCDP_ONLY, FinishedTerm, finished_budgets
 from phsafe.explorer.joint_margins import joint_moe
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.explorer.solver_groups import combination, parts_of
@@ -146,19 +146,19 @@ def solve_finished(asked: Config, request: Request, baseline: Config) -> tuple[C
 _Name = tuple[str, Literal["group", "level"], str, str, int | None]
 
 
-def _levels(asked: Config, request: Request, baseline: Config) -> Mapping[Key, tuple[_Name, Term]]:
+def _levels(asked: Config, request: Request, baseline: Config) -> Mapping[Key, tuple[_Name, FinishedTerm]]:
     """The terms of all levels. Their weights add up to 1."""
     before, terms = joint_moe(baseline), basis_terms(asked)
     weights = np.array([float(request.weight(asked, key)) for key in terms])
-    found: dict[Key, tuple[_Name, Term]] = {}
+    found: dict[Key, tuple[_Name, FinishedTerm]] = {}
     for (key, cells), weight in zip(terms.items(), weights / weights.sum(), strict=True):
         limit = _limit(before.get(key), request.worse.get(key), request.moe.get(key))
-        found[key] = ((", ".join(key), "level", *key, None), Term(cells, before.get(key), float(weight), limit))
+        found[key] = ((", ".join(key), "level", *key, None), FinishedTerm(cells, before.get(key), float(weight), limit))
     return found
 
 
-def _groups(asked: Config, request: Request, baseline: Config) -> list[tuple[_Name, Term]]:
-    found: list[tuple[_Name, Term]] = []
+def _groups(asked: Config, request: Request, baseline: Config) -> list[tuple[_Name, FinishedTerm]]:
+    found: list[tuple[_Name, FinishedTerm]] = []
     for group, before in zip(request.groups, finished_margins(baseline, request.groups), strict=True):
         cells = combination(asked, group)
         if cells is None:
@@ -167,7 +167,7 @@ def _groups(asked: Config, request: Request, baseline: Config) -> list[tuple[_Na
             )
         name: _Name = (group.name, "group", group.table, group.level, group.line or group.cell)
         limit = _limit(before, group.worse, group.moe)
-        found.append((name, Term(cells, before, float(group.weight), limit)))
+        found.append((name, FinishedTerm(cells, before, float(group.weight), limit)))
     return found
 
 
