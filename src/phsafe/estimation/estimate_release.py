@@ -167,7 +167,8 @@ def _lines(release: Measured, model: Independent | Joint, table: Table) -> Itera
         if numerator is None:
             continue
         summaries = [
-            rounded(ratio, model.bounds(ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
+            rounded(ratio, model.bounds(ratio, numerator), model.averages(ratio, numerator, denominator))
+            for ratio in of_table
         ]
         if isinstance(model, Joint):
             summaries = bracketed(of_table, summaries)
