@@ -84,6 +84,8 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "published_accounted_tightly": "with --compare: total, and tabulations with their losses",
         "gains": "with --compare: for each mode, at_published_margins (its loss) and margins_at_published_loss (the "
         "smallest and largest ratio of margins at the same unbounded and bounded loss)",
+        "at_published_loss": "with --compare: for each mode, tabulation and level, the MOE at the published unbounded "
+        "loss; with --finished also with budgets solved for finished tables (structured, finished)",
         "finished": "with --finished: for each mode, tabulation and level, the MOE after joint estimation",
     },
     "solve": {
