@@ -95,7 +95,7 @@ GROUPS = [
 
 @pytest.mark.parametrize(("mode", "definition"), [("published", "zcdp"), ("structured", "zcdp"), ("tight", "puredp")])
 def test_finished_margins_are_those_of_the_fit_that_estimates_releases(config, mode, definition):
-    """Two small fits replace one over all states; the last state's last group has the same margin as the first."""
+    """Two states represent all three; the last state's last group has the same margin as the first."""
     config = replace(config.with_sensitivity(mode), privacy=definition)
     groups = Request.load({"total": 1, "groups": GROUPS}, config).groups
     terms = [*basis_terms(config).values(), *(combination(config, group) for group in groups)]
@@ -104,8 +104,8 @@ def test_finished_margins_are_those_of_the_fit_that_estimates_releases(config, m
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_levels_that_differ_between_states_are_fitted_as_a_whole():
-    """A catalog whose counties differ in number by state has no two small fits."""
+def test_levels_below_states_are_fitted_as_a_whole():
+    """In a catalog with counties, two states don't represent all."""
     counties = tuple((f"{state}{i:03d}", f"County {i}") for state, n in (("11", 1), ("44", 3)) for i in range(1, n + 1))
     geography = Geography("county", "County", "COUNTY", ("TABBLKST", "TABBLKCOU"), counties, covers=False)
     tables = tuple(table for table in CENSUS_2020.tables if table.name == "PH6")

@@ -4,9 +4,9 @@ Joint estimation makes measurements agree wherever they must, which removes some
 count is a weighted sum of noisy counts whose weights depend only on the noise variances. Its variance is therefore
 known before any release: Σ a/ρ over tabulations and levels, where a depends on the weights.
 
-All groups of a level have the same variances and identities, so one of them represents its level. If every state has
-the same levels, two small fits replace the large one: the estimate of a count in one of n states is the n-th part of
-that of the sum over all states, plus a difference between states, to which levels of the nation contribute nothing.
+All groups of a level have the same variances and identities, so one of them represents its level. Where regions are
+states, two represent all: the first, and the second with the summed variance of all others, which matter to the first
+only through their sum.
 """
 
 from __future__ import annotations
@@ -22,30 +22,16 @@ from scipy import linalg, sparse
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
-from phsafe.configs.config import Config, Measurement
+from phsafe.configs.config import Config
 from phsafe.estimation.densities import NORMAL, Array
 from phsafe.estimation.fit import DENSE
 from phsafe.estimation.identities import identities, independent
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.explorer.page_requests import Key
 from phsafe.explorer.solver_groups import CellCombination, Group, combination
+from phsafe.model.levels import STATE
 from phsafe.privacy_math.margins import gaussian_moe, geometric_variance
 from phsafe.privacy_math.sensitivity import Definition
-
-
-@dataclass(frozen=True)
-class _PartialFit:
-    """A fit of some measurements: its sets of identities, and for every cell its level, noise factor and regions."""
-
-    measured: Measured
-    components: tuple[tuple[NDArray[np.intp], Array | sparse.csr_array], ...]
-    level_of: NDArray[np.intp]
-    factors: Array
-    regions: Array
-    #: Whether each level has only one region, the nation.
-    is_nation: NDArray[np.bool_]
-    #: The share of this fit's variance that counts, for groups of the nation and for groups of a state.
-    shares: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -54,11 +40,21 @@ class FinishedModel:
 
     Attributes:
         keys: The tabulations and levels that are measured.
+        definition: The privacy definition.
+        blocks: Where the cells of each of them are.
+        components: The sets of identities that share no cell with others: their cells, and identities × cells.
+        level_of: The index in `keys` of every cell.
+        factors: The noise factor of every cell.
+        regions: How many regions every cell represents.
     """
 
     keys: tuple[Key, ...]
     definition: Definition
-    parts: tuple[_PartialFit, ...]
+    blocks: Mapping[Key, LevelBlock]
+    components: tuple[tuple[NDArray[np.intp], Array | sparse.csr_array], ...]
+    level_of: NDArray[np.intp]
+    factors: Array
+    regions: Array
 
     def coefficients(self, budgets: Array, terms: Sequence[CellCombination]) -> Array:
         """Return a of each combination (row) and level (column): its finished variance is Σ a/ρ.
@@ -66,19 +62,12 @@ class FinishedModel:
         The weights of the estimates are the best ones for `budgets`. Under zCDP, Σ a/ρ with other budgets is the
         variance of the estimate with these weights, which is never below that of the best estimate.
         """
-        found = np.zeros((len(terms), len(self.keys)))
-        for part in self.parts:
-            chosen = [(i, self._share(part, term)) for i, term in enumerate(terms)]
-            chosen = [(i, share) for i, share in chosen if share > 0]
-            if not chosen:
-                continue
-            scales = part.factors / budgets[part.level_of]
-            noise = scales if self.definition == "zcdp" else np.array([geometric_variance(b) for b in scales])
-            sums = _matrix(part.measured, [terms[i] for i, _ in chosen])
-            squares = _weights(part, part.regions * noise, sums) ** 2 * (part.regions * noise)
-            for (i, share), row in zip(chosen, squares, strict=True):
-                found[i] += share * np.bincount(part.level_of, row, len(self.keys)) * budgets
-        return found
+        scales = self.factors / budgets[self.level_of]
+        noise = scales if self.definition == "zcdp" else np.array([geometric_variance(b) for b in scales])
+        variances = self.regions * noise
+        squares = self._weights(variances, self._matrix(terms)) ** 2 * variances
+        sums = [np.bincount(self.level_of, row, len(self.keys)) for row in squares]
+        return np.asarray(sums).reshape(len(terms), len(self.keys)) * budgets
 
     def variances(self, budgets: Array, terms: Sequence[CellCombination]) -> Array:
         """Return the finished variance of each combination."""
@@ -88,9 +77,23 @@ class FinishedModel:
         """Return the budgets of a config, in the order of `keys`."""
         return np.array([float(config.budgets[name][level]) for name, level in self.keys])
 
-    def _share(self, part: _PartialFit, term: CellCombination) -> float:
-        index = self.keys.index((next(iter(term.cells))[0], term.level))
-        return part.shares[0 if part.is_nation[index] else 1]
+    def _matrix(self, terms: Sequence[CellCombination]) -> Array:
+        """Return combinations in the first group of their level as rows over all cells."""
+        found = np.zeros((len(terms), len(self.level_of)))
+        for i, term in enumerate(terms):
+            for (name, cell), value in term.cells.items():
+                found[i, self.blocks[name, term.level].positions([cell])[0, 0]] = value
+        return found
+
+    def _weights(self, variances: Array, sums: Array) -> Array:
+        """Return the weight of every noisy count in the estimates of some sums, one row per sum: c − Bᵀ M⁻¹ B V c."""
+        weights = sums.copy()
+        for cells, b in self.components:
+            rows = np.flatnonzero(sums[:, cells].any(axis=1))
+            if len(rows):
+                inverse = _solved(b, variances[cells], sums[np.ix_(rows, cells)].T)
+                weights[np.ix_(rows, cells)] -= (b.T @ inverse).T
+        return weights
 
 
 def finished_model(config: Config) -> FinishedModel:
@@ -117,73 +120,34 @@ def finished_margins(config: Config, groups: Sequence[Group]) -> list[float | No
 
 @lru_cache(maxsize=32)
 def _model(config: Config) -> FinishedModel:
-    measurements = config.measurements()
-    keys = tuple((m.tabulation.name, m.level.key) for m in measurements)
-    states = len(config.states)
-    first = replace(config, states=config.states[:1])
-    if states == 1 or not all(_is_alike(m, config) for m in measurements):
-        return FinishedModel(keys, config.privacy, (_partial(config, measurements, keys),))
-    national = [not m.level.geography.columns for m in measurements]
-    together = _partial(first, measurements, keys)
-    regions = np.where(np.array(national)[together.level_of], 1.0, float(states))
-    apart = _partial(first, [m for m, nation in zip(measurements, national, strict=True) if not nation], keys)
-    return FinishedModel(
-        keys,
-        config.privacy,
-        (
-            replace(together, regions=regions, shares=(1.0, states**-2)),
-            replace(apart, shares=(0.0, 1 - 1 / states)),
-        ),
-    )
-
-
-def _is_alike(measurement: Measurement, config: Config) -> bool:
-    """Whether a level is of the nation, or has the same number of regions in every state."""
-    geography = measurement.level.geography
-    return not geography.columns or len({len(geography.within([state])) for state in config.states}) == 1
-
-
-def _partial(config: Config, measurements: Sequence[Measurement], keys: tuple[Key, ...]) -> _PartialFit:
-    blocks: dict[Key, LevelBlock] = {}
-    factors, level_of, start = [], [], 0
-    for m in measurements:
-        key = (m.tabulation.name, m.level.key)
-        groups = tuple((region, iteration.code) for region, iteration in m.level.groups(config.states))
-        blocks[key] = LevelBlock(m.tabulation, m.level, groups, start)
+    small = replace(config, states=config.states[:2]) if _by_state(config) else config
+    others = len(config.states) - 1 if small is not config else 1
+    keys, blocks, start = [], {}, 0
+    level_of, factors, regions = [], [], []
+    for i, m in enumerate(config.measurements()):
+        groups = tuple((region, iteration.code) for region, iteration in m.level.groups(small.states))
+        keys.append((m.tabulation.name, m.level.key))
+        blocks[keys[-1]] = LevelBlock(m.tabulation, m.level, groups, start)
         of_cell = {
             cell: float(block.noise_factor(config.privacy))
             for block in config.blocks(m.tabulation, m.level)
             for cell in block.cells
         }
         factors.append(np.tile([of_cell[cell] for cell in m.tabulation.cells], len(groups)))
-        level_of.append(np.full(len(factors[-1]), keys.index(key)))
+        alike = [others if region in small.states[1:] else 1 for region, _ in groups]
+        regions.append(np.repeat(np.array(alike, float), len(m.tabulation.cells)))
+        level_of.append(np.full(len(factors[-1]), i))
         start += len(factors[-1])
-    measured = Measured(config, blocks, np.zeros(start), np.ones(start), NORMAL)
+    measured = Measured(small, blocks, np.zeros(start), np.ones(start), NORMAL)
     rows = independent(identities(measured), np.ones(start, bool))
-    national = np.array([not level_geography(config, key) for key in keys], bool)
-    return _PartialFit(
-        measured,
-        _components(rows),
-        np.concatenate(level_of),
-        np.concatenate(factors),
-        np.ones(start),
-        national,
-        (1.0, 1.0),
-    )
+    arrays = (np.concatenate(level_of), np.concatenate(factors), np.concatenate(regions))
+    return FinishedModel(tuple(keys), config.privacy, blocks, _components(rows), *arrays)
 
 
-def level_geography(config: Config, key: Key) -> tuple[str, ...]:
-    """Return the geo columns of a level: none for the nation."""
-    return next(level for level in config.catalog.levels if level.key == key[1]).geography.columns
-
-
-def _matrix(measured: Measured, terms: Sequence[CellCombination]) -> Array:
-    """Return combinations in the first group of their level as rows over all cells."""
-    found = np.zeros((len(terms), len(measured.counts)))
-    for i, term in enumerate(terms):
-        for (name, cell), value in term.cells.items():
-            found[i, measured.blocks[name, term.level].positions([cell])[0, 0]] = value
-    return found
+def _by_state(config: Config) -> bool:
+    """Whether every level is for the nation or for each state."""
+    geographies = [m.level.geography for m in config.measurements()]
+    return all(not g.columns or (g.columns == STATE.columns and g.covers) for g in geographies)
 
 
 def _components(b: sparse.csr_array) -> tuple[tuple[NDArray[np.intp], Array | sparse.csr_array], ...]:
@@ -196,17 +160,6 @@ def _components(b: sparse.csr_array) -> tuple[tuple[NDArray[np.intp], Array | sp
         part = rows[:, cells]
         found.append((cells, part if part.shape[0] > DENSE else part.toarray()))
     return tuple(found)
-
-
-def _weights(part: _PartialFit, variances: Array, sums: Array) -> Array:
-    """Return the weight of every noisy count in the estimates of some sums, one row per sum: c − Bᵀ M⁻¹ B V c."""
-    weights = sums.copy()
-    for cells, b in part.components:
-        rows = np.flatnonzero(sums[:, cells].any(axis=1))
-        if len(rows):
-            inverse = _solved(b, variances[cells], sums[np.ix_(rows, cells)].T)
-            weights[np.ix_(rows, cells)] -= (b.T @ inverse).T
-    return weights
 
 
 def _solved(b: Array | sparse.csr_array, variances: Array, sums: Array) -> Array:

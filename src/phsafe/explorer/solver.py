@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -47,8 +47,8 @@ class Solution:
 
     config: Config
     before: Config
-    weights: Mapping[Key, Decimal]
-    preview: Preview | None = None
+    weights: Mapping[Key, Decimal] = field(repr=False)
+    preview: Preview | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals of stated budgets, the weighted sums of squared MOEs, before and after, and the preview."""
