@@ -20,7 +20,7 @@ from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import widened
 from phsafe.estimation.fit import NormalDraws
-from phsafe.estimation.identities import common_group, gather_groups, universe, untruncated_cells
+from phsafe.estimation.identities import common_group, counts_the_same, gather_groups, untruncated_cells
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 
 #: Ties that others imply add nothing: directions with less than this share of the largest variance are left out.
@@ -106,7 +106,7 @@ def _ties(measured: Measured, blind: LevelBlock) -> Iterator[tuple[Positions, Po
         same = other.tabulation is blind.tabulation
         cut = set(other.tabulation.cells) - set(untruncated_cells(config, other))
         key = common_group(blind, other)
-        if key is None or universe(config, other.tabulation) != universe(config, blind.tabulation):
+        if key is None or not counts_the_same(config, other.tabulation, blind.tabulation):
             continue
         choices: list[tuple[tuple[int, ...], tuple[int, ...]]]
         choices = [((cell,), (cell,)) for cell in cells if same and cell in whole & cut]
