@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from html import escape
 from importlib.resources import files
 from typing import Any
 
-from phsafe.display.charts import Interval, intervals
+from phsafe.display.html import Html, el
 from phsafe.errors import ConfigError
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.pinned_groups import tabulation_label
@@ -27,6 +27,8 @@ PATIENCE = 10.0
 #: What the minutes record besides numbers, with their headings.
 MINUTES = {"decision": "Decision", "reason": "Reason", "who": "Decided by", "date": "Date"}
 MAX_MINUTES = 500
+#: The picture: letters of a label, where bars begin, and the length of one that is as large as the group itself.
+LABEL_LETTERS, BARS, BAR = 60, 380, 380
 
 
 def summary(view: View, shares: Truncation, minutes: object = None) -> str:
@@ -105,16 +107,36 @@ def _groups(view: View, pins: list[dict[str, Any]]) -> str:
         cells = (now and now["moe_text"], was and was["moe_text"], changed and changed["text"])
         shown = "".join(f"<td>{escape(cell or '–')}</td>" for cell in cells)
         rows.append(f"<tr><td>{escape(pin['label'])}<small>{escape(said or '')}</small></td>{shown}</tr>")
-        if now and now["share"] < 1:
-            share, label = 100 * now["share"], f"{pin['region_label']}: {pin['line_label']}"
-            drawn.append(Interval(label, 100, 100 - share, 100 + share, f"± {now['share_text']}"))
+        if now:
+            drawn.append((f"{pin['region_label']}: {pin['line_label']}", now, was))
     heads = f"<th>Group</th><th>± now</th><th>± {escape(_base_name(view))}</th><th>Change</th>"
     about = "after joint estimation" if any(pin["finished"] for pin in pins) else "of the noisy counts"
-    chart = intervals("90 % margin of error, in % of the group", about, drawn, from_zero=False) if drawn else ""
+    chart = _picture(drawn, _base_name(view)) if drawn else ""
     return (
         f"<h2>Pinned groups: 90 % margin of error, {about}</h2>"
         f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{chart}"
     )
+
+
+def _picture(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]], base: str) -> Html:
+    """Draw the margins in percent of each group, now (blue) and in the baseline (grey); all of it is the full width."""
+    drawn: list[Html] = []
+    for i, (label, now, was) in enumerate(rows):
+        y = 34 + 20 * i
+        short = label if len(label) <= LABEL_LETTERS else f"{label[: LABEL_LETTERS - 1]}…"
+        drawn.append(el("text", short, x=0, y=y + 10))
+        for margin, colour, at in ((now, "#1757ad", y), (was, "#aab4c3", y + 7)):
+            if margin is not None:
+                drawn.append(el("rect", x=BARS, y=at, width=_bar(margin), height=6, fill=colour))
+        drawn.append(el("text", f"± {now['share_text']}", x=BARS + BAR + 8, y=y + 10))
+    title = "90 % margin of error in percent of the group"
+    head = el("text", f"{title}: blue now, grey {base}", x=0, y=16, font_weight=600)
+    box = f"0 0 {BARS + BAR + 70} {40 + 20 * len(rows)}"
+    return el("svg", el("title", title), head, *drawn, viewBox=box, role="img", font_size=11)
+
+
+def _bar(margin: Mapping[str, Any]) -> float:
+    return round(BAR * min(1.0, float(margin["share"])), 2)
 
 
 def _base_name(view: View) -> str:
