@@ -139,7 +139,8 @@ def _learned(measured: Measured, fit: Fit, universes: Sequence[list[Tabulation]]
     found = []
     for i in everywhere:
         common = climb("common", clump, partial(likelihood, i, used=totals[i]))
-        found.append(climb("apart", common, partial(likelihood, i, used=blocks[i])))
+        everything = partial(likelihood, i, used=blocks[i])
+        found.append(climb("iterations", climb("groups", common, everything), everything))
     return found
 
 
