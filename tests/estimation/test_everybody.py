@@ -175,7 +175,7 @@ def test_unknown_targets_are_refused(population, noisy):
 
 def test_a_release_learns_that_large_households_recur(population, noisy):
     """A sample expanded by weights repeats every household: sums over few of them vary as many times more."""
-    config, kept, everyone = population
+    config, kept, _everyone = population
     copies = 64
 
     def clump(of):

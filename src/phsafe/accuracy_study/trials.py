@@ -72,7 +72,9 @@ def make(batch: Batch) -> Trial:
     return Trial({key: np.stack([one[key] for one in noisy]) for key in noisy[0]}, finished, plain)
 
 
-def _plain(config: Config, frames: Mapping[str, pl.DataFrame], noisy: grid.Counts) -> dict[str, dict[str, pl.DataFrame]]:
+def _plain(
+    config: Config, frames: Mapping[str, pl.DataFrame], noisy: grid.Counts
+) -> dict[str, dict[str, pl.DataFrame]]:
     """The lines of count tables from raw counts and from unconstrained least squares."""
     release = measured(config, frames)
     fitted = fit(release).estimates

@@ -27,7 +27,6 @@ from phsafe.estimation.universe_model import UniverseModel
 from phsafe.model.spec import Tabulation
 
 
-
 @dataclass(frozen=True)
 class Everybody:
     """Estimates of every cell with the people beyond the thresholds: the fit plus an independent normal model.
@@ -55,8 +54,8 @@ class Everybody:
             "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
             "oversized households, and from shares in public data where those say little."
             if self.measured
-            else "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
-            "from shares in public data, and the intervals include the uncertainty of these shares."
+            else "The release measures nothing of what truncation drops: the people beyond the thresholds are "
+            "estimated from shares in public data, and the intervals include the uncertainty of these shares."
         )
         if not self.unknown:
             return known

@@ -39,7 +39,7 @@ class Spread:
     clump: float = 1.0
 
 
-#: The steps of each factor: the first is tried downwards and upwards, within the limits.
+#: Of each factor: its step, which is tried downwards and then upwards, and its limits.
 STEPS: Mapping[str, tuple[float, float, float]] = {
     "clump": (2.0, 1.0, 1024.0),
     "common": (4.0, 0.25, 4.0),
