@@ -29,7 +29,7 @@ DATA = ROOT / "tests" / "data" / "small"
 #: The most that memory may grow, as a share, from the second tenth of the releases to the last.
 GROWTH = 0.05
 #: The calls that a user of the page makes, with their relative frequencies.
-CALLS = {"evaluate": 16, "start": 2, "compare": 1, "joint": 1}
+CALLS = {"evaluate": 16, "finished": 8, "search": 2, "start": 2, "compare": 1}
 #: Seconds between one user's calls, as when typing.
 PAUSE = (0.2, 2.0)
 
@@ -157,27 +157,29 @@ def explorer(users: int, seconds: float) -> bool:
 async def _crowd(port: int, token: str, users: int, seconds: float) -> list[tuple[str, float, int]]:
     status, start = await _ask(port, token, "start", {})
     assert status == 200, status
-    scenario = json.loads(start)["scenarios"][0]
+    first = json.loads(start)
+    scenario, pins = first["scenarios"][0], first["pins"]
     end = time.monotonic() + seconds
     answers: list[tuple[str, float, int]] = []
-    await asyncio.gather(*(_user(port, token, scenario, end, random.Random(i), answers) for i in range(users)))
+    await asyncio.gather(*(_user(port, token, (scenario, pins), end, random.Random(i), answers) for i in range(users)))
     return answers
 
 
 async def _user(
     port: int,
     token: str,
-    scenario: dict[str, object],
+    shown: tuple[dict[str, object], list[object]],
     end: float,
     rng: random.Random,
     answers: list[tuple[str, float, int]],
 ) -> None:
+    scenario, pins = shown
     while time.monotonic() < end:
         await asyncio.sleep(rng.uniform(*PAUSE))
         call = rng.choices(list(CALLS), list(CALLS.values()))[0]
         typed = json.loads(json.dumps(scenario))
         typed["entries"]["PH3"]["state_*"]["value"] = f"{rng.uniform(0.001, 0.9):.6f}"
-        body = {"scenario": typed, "scenarios": [typed, scenario]}
+        body = {"scenario": typed, "scenarios": [typed, scenario], "pins": pins, "words": "children wyoming"}
         started = time.perf_counter()
         status, _ = await _ask(port, token, call, body)
         answers.append((call, time.perf_counter() - started, status))

@@ -137,7 +137,8 @@ def sbom() -> dict[str, object]:
     packages = locked("run")
     files = hashes("run")
     digest = hashlib.sha256((HERE / "run.lock").read_bytes()).hexdigest()
-    root = f"pkg:pypi/{project['name']}@{project['version']}"
+    version = metadata(project["name"])["Version"]
+    root = f"pkg:pypi/{project['name']}@{version}"
     references = {name: [f"pkg:pypi/{name}@{version}" for version in versions] for name, versions in packages.items()}
     components = [
         {
@@ -158,7 +159,7 @@ def sbom() -> dict[str, object]:
         "version": 1,
         "metadata": {
             "component": {
-                "type": "application", "bom-ref": root, "name": project["name"], "version": project["version"],
+                "type": "application", "bom-ref": root, "name": project["name"], "version": version,
                 "purl": root, "licenses": [{"expression": project["license"]}],
             },
             "properties": [{"name": "phsafe:requirements/run.lock:sha256", "value": digest}],

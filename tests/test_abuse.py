@@ -9,8 +9,7 @@ import stat
 import polars as pl
 import pytest
 
-from phsafe.engines import duckdb_engine as engine
-from phsafe.engines.partitions import BucketPartition
+from phsafe.engines import partitions
 from phsafe.pipeline import exact_counts as output
 from phsafe.privacy.ledger import Ledger
 from phsafe.system import scratch
@@ -232,9 +231,9 @@ def test_confidential_files_are_private_under_an_open_umask(
         monkeypatch.setattr(module, name, observe)
 
     # At these points, records are in temporary files and counts are in a folder that isn't renamed yet.
-    spy(BucketPartition, "__call__")
+    spy(partitions.BucketPartition, "__call__")
     spy(output, "write_table")
-    monkeypatch.setattr(engine, "BUCKET_ROWS", 100)
+    monkeypatch.setattr(partitions, "BUCKET_ROWS", 100)
     before = os.umask(0)
     try:
         options = ["--skip-validation", "--temp-dir", tmp_path]

@@ -115,7 +115,7 @@ def _exists(name: str) -> bool:
 
 def test_formats_lists_what_truncation_drops():
     """Names, thresholds, cells and iterations of every tabulation of what truncation drops."""
-    listed = [row for row in rows("formats.md", "tabulation") if row[0].endswith(("_dropped", "_oversized"))]
+    listed = [row for row in rows("reference/formats.md", "tabulation") if row[0].endswith(("_dropped", "_oversized"))]
     assert [row[0] for row in listed] == [t.name for t in CENSUS_2020.truncation]
     by = {None: "–", "person": "the person", "householder": "the householder"}
     for tabulation, (_, counts, cells, iterations) in zip(CENSUS_2020.truncation, listed, strict=True):
@@ -146,13 +146,15 @@ def test_validation_lists_every_rule():
     expected[NOT_EMPTY, "error"] = "each table"
     expected[STATE_NOT_EMPTY, "error"] = "units"
     expected[CONTROL_TOTAL, "error"] = expected[OUTSIDE_FILTER, "note"] = "persons, units"
-    listed = {(rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("validation.md", "rule")}
+    listed = {
+        (rule, severity.split(" (")[0]): where for rule, severity, where, _ in rows("reference/validation.md", "rule")
+    }
     assert listed == expected
 
 
 def test_the_threat_model_names_existing_tests():
-    table = rows("threat-model.md", "against")
-    adversaries = {name for name, *_ in rows("threat-model.md", "adversary")}
+    table = rows("explanation/threat-model.md", "against")
+    adversaries = {name for name, *_ in rows("explanation/threat-model.md", "adversary")}
     for against, promise, control, held in table:
         assert promise and control
         assert any(name.startswith(against) for name in adversaries), against

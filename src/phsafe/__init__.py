@@ -7,6 +7,7 @@ used, so importing the package takes almost no time.
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -87,8 +88,16 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     if name not in _HOMES:
-        raise AttributeError(f"module 'phsafe' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+        from phsafe.errors import did_you_mean  # noqa: PLC0415  (needed after a mistake only)
+
+        raise AttributeError(f"module 'phsafe' has no attribute {name!r}{did_you_mean(name, __all__)}")
+    found = getattr(import_module(_HOMES[name]), name)
+    if isinstance(found, FunctionType):
+        from phsafe.system.public_calls import checked  # noqa: PLC0415  (loaded with the first call)
+
+        found = checked(found)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

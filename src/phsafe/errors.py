@@ -42,6 +42,10 @@ class PHSafeError(Exception):
         return type(self), (self.reasons,)
 
 
+class ArgumentError(PHSafeError, TypeError):
+    """A Python call got an argument of the wrong type, or one that it doesn't have."""
+
+
 class ConfigError(PHSafeError):
     """The config is invalid."""
 
@@ -68,6 +72,19 @@ class FinishedError(PHSafeError):
     """A release is charged and complete, but something after it failed."""
 
     exit_code = 3
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message that suggests the known word closest to a wrong one; empty if none is close.
+
+    >>> did_you_mean("ph33", ["PH2", "PH3"]), did_you_mean("Zz", ["PH3"])
+    ('; did you mean PH3?', '')
+    """
+    from difflib import get_close_matches  # noqa: PLC0415  (needed after a mistake only)
+
+    folded = {name.casefold(): name for name in known}
+    close = get_close_matches(word.casefold(), folded, n=1, cutoff=0.5)
+    return f"; did you mean {folded[close[0]]}?" if close else ""
 
 
 class Reasons:

@@ -126,6 +126,17 @@ def test_importing_the_command_is_cheap():
     assert run.stdout.strip() == "[]"
 
 
+def test_a_release_loads_neither_pandas_nor_scipy(us, small, tmp_path):
+    """They take longer to load than a small release takes otherwise."""
+    code = f"""
+import phsafe, sys
+phsafe.release({str(us)!r}, {str(small)!r}, {str(tmp_path / "out")!r}, ledger={str(tmp_path / "l")!r}, new_ledger=True)
+print(sorted({{"pandas", "scipy"}} & set(sys.modules)))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
 def test_program_is_the_entry_point():
     from importlib.metadata import entry_points
 

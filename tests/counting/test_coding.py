@@ -33,7 +33,7 @@ def coded(coding, rows):
     """Pack rows into records and look up their codes."""
     frame = pl.DataFrame(rows, schema={"QAGE": pl.Int32, "RELSHIP": pl.String, "CENHISP": pl.Int32})
     frame = frame.with_columns(MAFID=pl.int_range(1, pl.len() + 1, dtype=pl.Int32))
-    encoder = TableEncoder(PERSONS, FORMAT, keep_raw=False)
+    encoder = TableEncoder(PERSONS, FORMAT, PERSONS.names, keep_raw=False)
     records = [encoder.encode(batch, Counted({}, 0, 0)).record for batch in frame.to_arrow().to_batches()]
     return coding.lookup(FORMAT)(np.concatenate(records))
 
@@ -80,10 +80,10 @@ CODES = st.frozensets(st.integers(0, 12), min_size=1)
 def test_classes_are_atoms(pairs):
     conditions = [where(A=a, B=b) for a, b in pairs]
     coding = Coding.of(conditions)
-    for classes in coding.classes:
+    for column, classes in coding.columns.items():
         members = [code for group in classes.members for code in group]
         assert len(members) == len(set(members))
-        sets = [condition.codes(classes.column) for condition in conditions]
+        sets = [condition.codes(column) for condition in conditions]
         assert set(members) == set().union(*sets)
         # Codes of one class are in the same sets; codes of different classes are not.
         signatures = [{tuple(code in s for s in sets) for code in group} for group in classes.members]

@@ -65,6 +65,28 @@ def test_partitions_add_up(kernel, rows):
     same(total, counted(kernel, rows))
 
 
+def test_without_validation_the_counts_are_the_same_and_nothing_else_is_read(plan, small_frames):
+    """Without a state for some households, rules are violated; FINAL_POP and most of geo take part in rules only."""
+    geo = small_frames["geo"].with_columns(TABBLKST=pl.when(pl.col("MAFID").hash() % 9 > 0).then("TABBLKST"))
+    frames, found = small_frames | {"geo": geo}, []
+    for kernel in (plan.kernel(), plan.kernel(validates=False)):
+        total, encoded = kernel.empty(), {}
+        for name, frame in frames.items():
+            read = frame.select(kernel.encoders[name].names).to_arrow()
+            encoded[name] = kernel.encode(name, read.to_batches(), total).in_key_order()
+        found.append(Tabulated(plan, kernel.count(encoded, total)))
+    checked, unchecked = found
+    assert checked.counted.violations and not unchecked.counted.violations
+    for truncate in (True, False):
+        counts = [one.counts(truncate=truncate) for one in found]
+        assert counts[0].keys() == counts[1].keys()
+        assert all((counts[0][key] == counts[1][key]).all() for key in counts[0])
+        assert any(vector.any() for vector in counts[0].values())
+    assert kernel.encoders["geo"].names == ("RTYPE", "MAFID", "TABBLKST")
+    assert not {"FINAL_POP", "NPF"} & set(kernel.encoders["units"].names)
+    assert kernel.encoders["persons"].names == plan.kernel().encoders["persons"].names
+
+
 @pytest.mark.parametrize("table", ["persons", "units", "geo"])
 @pytest.mark.parametrize("batch", [50, module.BATCH_ROWS])
 @pytest.mark.parametrize("place", [0, 1], ids=["first", "second"])

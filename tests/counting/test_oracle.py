@@ -138,11 +138,12 @@ CHECKED = settings(max_examples=25, deadline=None, suppress_health_check=list(He
     truncate=st.sampled_from([True, True, True, False]),
     mode=st.sampled_from(["published", "structured"]),
     batch=st.sampled_from([1, 3, kernel.BATCH_ROWS]),
+    validates=st.booleans(),
     first_mafid=st.integers(100_000_001, 800_000_000),
     random=st.randoms(use_true_random=False),
 )
 def test_engine_matches_the_oracle(
-    population, tau, truncate, mode, batch, first_mafid, random, engine, document, as_dict
+    population, tau, truncate, mode, batch, validates, first_mafid, random, engine, document, as_dict
 ):
     tables = records(population, first_mafid)
     for table in tables:
@@ -150,7 +151,7 @@ def test_engine_matches_the_oracle(
     config = Config.load(document | {"tau": tau, "sensitivity": mode})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "BATCH_ROWS", batch)
-        tabulated = scan_tables(load(frames(tables), engine), config, engine)
+        tabulated = scan_tables(load(frames(tables), engine), config, engine, validates=validates)
     counted = as_dict(tidy(config, tabulated.counts(truncate=truncate)))
     structured = mode == "structured"
     by_hand = oracle.tabulate(*as_read(tables), states=STATES, tau=tau, truncate=truncate, structured=structured)

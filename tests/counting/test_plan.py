@@ -44,5 +44,5 @@ def test_levels_without_iterations_need_no_race(us_document):
         for name, levels in us_document["privacy_budget"].items()
     }
     plan = Plan(Config.load(us_document | {"privacy_budget": budgets}))
-    columns = {c.column for c in (*plan.persons.classes, *plan.units.classes)}
+    columns = {*plan.persons.columns, *plan.units.columns}
     assert not columns & {"CENRACE", "CENHISP", "HHRACE", "HHSPAN"}

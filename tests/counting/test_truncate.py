@@ -6,11 +6,15 @@ from itertools import permutations
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from phsafe.configs.config import Config
-from phsafe.counting.truncate import digest, duplicate_index, order_key
+from phsafe.counting.encode import SEPARATOR
+from phsafe.counting.records import RecordFormat, Rows
+from phsafe.counting.truncate import ValueDigests, digest, in_order, order_key
 from phsafe.engines import EngineOptions, open_engine
+from phsafe.model.schema import PERSONS
 from phsafe.pipeline.exact_counts import tidy
 from phsafe.pipeline.scan import scan_tables
 from phsafe.readers import load
@@ -81,15 +85,32 @@ def test_an_order_key_computed_by_hand():
     assert order_key((before, after), digest("MAFID", MAFID), digest("MAFID", 2)).hex() == expected
 
 
-def test_identical_records_are_numbered_from_one():
-    """As in 2020: the duplicate index is part of the key, so starting from 0 would keep other people."""
-    household, record, raw = np.array([7, 7, 7, 7, 8]), np.array([5, 5, 6, 5, 5]), np.zeros(5, np.int64)
-    found = duplicate_index(raw, record, household)
-    assert sorted(zip(household.tolist(), record.tolist(), found.tolist(), strict=True)) == [
-        (7, 5, 1), (7, 5, 2), (7, 5, 3), (7, 6, 1), (8, 5, 1)
-    ]  # fmt: skip
-    # Records with the same codes but different values are not identical.
-    assert duplicate_index(np.array([1, 2, 0, 1]), record[:4], household[:4]).tolist().count(1) == 3
+def test_identical_records_are_numbered_from_one_within_their_household():
+    """As in 2020: the duplicate index is part of the key, so starting from 0 would keep other people.
+
+    Records with the same codes but different values are not identical.
+    """
+    record_format = RecordFormat.of(PERSONS, PERSONS.names[:1] + PERSONS.names[2:])
+    people = [(3, 9, 1, "01", "25"), (3, 9, 1, "01", "30"), (3, 9, 1, "01", "x"), (3, 9, 1, "01", "")]
+    who = [0, 0, 1, 2, 0, 3, 2, 3, 0, 1]
+    keys, duplicates = [7] * 8 + [8] * 2, [1, 2, 1, 1, 3, 1, 2, 2, 1, 1]
+    records = [sum((f.column.codes.index(v) + 1 if v in f.column.codes else 0) << f.shift
+                   for f, v in zip(record_format.fields, people[i], strict=True)) for i in who]  # fmt: skip
+    raws = [SEPARATOR.join(str(v).encode() for v in people[i]) if i > 1 else None for i in who]
+
+    def h(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def by_hand(i):
+        rtype, age, ethnicity, race, relationship = people[who[i]]
+        texts = [str(rtype), f"{keys[i]:b}", f"{age:b}", f"{ethnicity:b}", race, relationship, f"{duplicates[i]:b}"]
+        return keys[i], h(h(",".join(map(h, texts))))
+
+    rows = Rows(np.array(keys, np.int32), np.array(records), pa.array(raws, pa.binary()))
+    assert in_order(rows, ValueDigests(record_format)).tolist() == sorted(range(len(who)), key=by_hand)
+    known = np.flatnonzero(np.array(who) < 2)
+    alone = Rows(rows.key[known], rows.record[known])
+    assert known[in_order(alone, ValueDigests(record_format))].tolist() == sorted(known.tolist(), key=by_hand)
 
 
 def test_nobody_is_dropped_up_to_the_threshold(count):

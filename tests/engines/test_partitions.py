@@ -66,9 +66,8 @@ def whole(frames, config):
 @pytest.fixture
 def shared(monkeypatch):
     """Make partitions small, and record the type of work, the number of partitions and the number of processes."""
-    for module in (partitions, engine):
-        monkeypatch.setattr(module, "PARTITION_ROWS", 500)
-    monkeypatch.setattr(engine, "BUCKET_ROWS", 1_000)
+    monkeypatch.setattr(partitions, "PARTITION_ROWS", 500)
+    monkeypatch.setattr(partitions, "BUCKET_ROWS", 1_000)
     monkeypatch.setattr(local_tables, "TASK_ROWS", 1_000)
     monkeypatch.setattr(engine, "PARALLEL_ROWS", 0)
     really, seen = engine.in_order, []
@@ -149,8 +148,8 @@ def test_unsorted_input_of_every_form_goes_through_buckets(frames, config, whole
 
 
 def test_a_small_input_is_counted_in_memory(frames, config, whole, tmp_path, shared, monkeypatch):
-    monkeypatch.setattr(engine, "BUCKET_ROWS", 100_000)
-    monkeypatch.setattr(engine, "Buckets", lambda *_: pytest.fail("nothing is written"))
+    monkeypatch.setattr(partitions, "BUCKET_ROWS", 100_000)
+    monkeypatch.setattr(partitions, "Buckets", lambda *_: pytest.fail("nothing is written"))
     assert tabulate(config, write(shuffle(frames), tmp_path / "data"), options=ALONE).equals(whole[0])
     assert works(shared) == []
 
@@ -330,7 +329,7 @@ def test_every_row_is_in_one_partition(frames, config, whole, tmp_path, shared, 
     """A wrong cut, which loses or repeats rows, is detected."""
     key = int(frames["units"]["MAFID"][1_000])
     ranges = [KeyRange(-float("inf"), key), KeyRange(key + away, float("inf"))]
-    monkeypatch.setattr(engine, "cut", lambda tables: ranges)
+    monkeypatch.setattr(partitions, "cut", lambda tables: ranges)
     assert tabulate(config, write(frames, tmp_path / "data"), options=ALONE).equals(whole[0])
     assert works(shared) == FELL_BACK
 
@@ -598,7 +597,7 @@ def test_an_unsorted_partition_raises_an_order_error(file_of, kernel, keys):
 
 def rows_of(keys, raw=None):
     """Rows whose records are their positions."""
-    texts = None if raw is None else pa.array(raw, pa.string())
+    texts = None if raw is None else pa.array(raw, pa.binary())
     return Rows(np.array(keys, np.int32), np.arange(len(keys), dtype=np.int64), texts)
 
 
@@ -710,9 +709,9 @@ LIMITED = """
 import json, resource, sys
 from pathlib import Path
 from phsafe import tabulate
-from phsafe.engines import EngineOptions, duckdb_engine
+from phsafe.engines import EngineOptions, duckdb_engine, partitions
 config, data, temp, processes = sys.argv[1:]
-duckdb_engine.BUCKET_ROWS, duckdb_engine.PARALLEL_ROWS = 1000, 0
+partitions.BUCKET_ROWS, duckdb_engine.PARALLEL_ROWS = 1000, 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     tabulate(json.loads(config), data, options=EngineOptions(temp_dir=Path(temp), threads=int(processes)))

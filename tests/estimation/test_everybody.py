@@ -99,6 +99,20 @@ def test_measured_truncation_removes_the_bias(population, noisy):
             assert abs(float((total @ model.beyond)[0]) - dropped) < 0.3 * dropped, block.tabulation.name
 
 
+def test_diagnostics_count_the_people_beyond_the_thresholds(population, noisy):
+    config, kept, everyone = population
+    release = measured(config, noisy(config, kept, seed=2))
+    dropped = truths(release, kept, everyone) - truths(release, kept, kept)
+    found = estimate_frames(config, noisy(config, kept, seed=2)).diagnostics["truncation"]["people"]
+    assert set(found) == {b.tabulation.name for b in release.blocks.values() if b.tabulation.is_truncated}
+    for name, people in found.items():
+        truth = dropped[release.blocks[name, "usa_*"].positions()].sum()
+        assert truth > 0
+        width = people["upper"] - people["lower"]
+        assert people["lower"] - width < truth < people["upper"] + width, name
+        assert people["lower"] <= people["estimate"] <= people["upper"]
+
+
 def test_intervals_hold_the_untruncated_truth(population, noisy):
     config, kept, everyone = population
     found = [covered(estimate_frames(config, noisy(config, kept, seed=s)), config, everyone) for s in (3, 4)]

@@ -81,7 +81,7 @@ def test_the_margins_of_2020_after_joint_estimation(mode, expected):
     # The fit is computed in floats, so the last places may differ between machines.
     assert float(finished.total) == pytest.approx(float(expected), rel=1e-4)
     docs = Path(__file__).parents[2] / "docs"
-    assert expected in (docs / "explore.md").read_text(encoding="utf-8")
+    assert expected in (docs / "how-to" / "explore.md").read_text(encoding="utf-8")
     loss = plan(finished).total
     stated = f"{float(loss.unbounded):.3f} and{{}} {float(loss.bounded):.3f}"
     privacy = (docs / "privacy.md").read_text(encoding="utf-8")

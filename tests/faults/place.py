@@ -191,9 +191,9 @@ def message_problems(ending: Ending) -> Iterator[str]:
 
 def spilling() -> None:
     """Force rows through temporary files, even though there are few."""
-    from phsafe.engines import duckdb_engine
+    from phsafe.engines import partitions
 
-    duckdb_engine.BUCKET_ROWS = 100
+    partitions.BUCKET_ROWS = 100
 
 
 def sharing() -> None:

@@ -33,12 +33,13 @@ from pathlib import Path
 from damage import MARKER, ROW_GROUP, damage_bytes, damage_csv, damage_json, damage_parquet
 
 from phsafe.cli import main as phsafe
-from phsafe.engines import duckdb_engine, partitions
+from phsafe.engines import partitions
 from phsafe.model.tables import CENSUS_2020
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "tests" / "data" / "small"
 NAMES = ("persons", "units", "geo")
+PUBLICATION = {"agency": "Bureau of Examples", "date": "2031-05-01", "licence": "CC0"}
 #: A case that takes longer than this has hung.
 SECONDS = 120
 #: The number of cases that one child process runs.
@@ -56,7 +57,7 @@ LAZY_MODULES = (
 #: A household key that isn't part of a hash; releases contain hashes.
 KEY = re.compile(r"(?<![0-9a-f])[1-8]\d{8}(?![0-9a-f])")
 #: Rows in a partition and in a bucket: the defaults, or so few that the small data are split into many.
-ROWS = ((duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS), (200, 500))
+ROWS = ((partitions.PARTITION_ROWS, partitions.BUCKET_ROWS), (200, 500))
 
 
 def command(*arguments: object) -> tuple[int, str]:
@@ -95,7 +96,7 @@ class Bench:
             budgets = {name: dict.fromkeys(zero, 0) for name, zero in document["privacy_budget"].items()} | {
                 one: levels
             }
-            slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
+            slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"], "publication": PUBLICATION}
             (self.folder / f"{one}.json").write_text(json.dumps(slim))
         ledger = self.folder / "ledger"
         code, output = command(
@@ -108,8 +109,7 @@ class Bench:
         self._tidy()
         self.work.mkdir()
         try:
-            duckdb_engine.PARTITION_ROWS, duckdb_engine.BUCKET_ROWS = rng.choice(ROWS)
-            partitions.PARTITION_ROWS = duckdb_engine.PARTITION_ROWS
+            partitions.PARTITION_ROWS, partitions.BUCKET_ROWS = rng.choice(ROWS)
             target = rng.choice(["json", "catalog", "csv", "bytes", "parquet", "release"])
             arguments = getattr(self, target if target in ("json", "catalog", "release") else "data")(rng, target)
             before = {path.name for path in self.work.iterdir()}

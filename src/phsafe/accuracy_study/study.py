@@ -39,7 +39,7 @@ FALSE_ALARM = 0.001
 MAX_JOBS = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Accuracy:
     """The results of an accuracy study: errors as tidy Polars frames.
 
@@ -75,6 +75,9 @@ class Accuracy:
     estimated: int
     false_alarm: float
     empty_regions: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return f"Accuracy({self.source!r}, {self.trials} trials, {len(self.variants)} variants)"
 
     @property
     def as_stated(self) -> bool:

@@ -6,9 +6,8 @@ is replaced by the number of its class, which is enough to evaluate every condit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -23,7 +22,6 @@ from phsafe.model.schema import Column
 class Classes:
     """The values of one column, grouped into classes 1, 2, …; class 0 holds every value that no condition names."""
 
-    column: str
     members: tuple[frozenset[Code], ...]
     #: The place value of this column's class in the coding's mixed-radix number.
     stride: int
@@ -40,7 +38,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class Coding:
-    """The classes of several columns as one mixed-radix number.
+    """The classes of several columns, by column, as one mixed-radix number.
 
     >>> from phsafe.model.conditions import where
     >>> coding = Coding.of([where(QAGE=range(18)), where(QAGE=range(18, 116)), where(RELSHIP="30")])
@@ -50,7 +48,7 @@ class Coding:
     [False, True, False, False, True, False]
     """
 
-    classes: tuple[Classes, ...]
+    columns: Mapping[str, Classes]
 
     @classmethod
     def of(cls, conditions: Iterable[Where]) -> Coding:
@@ -59,20 +57,15 @@ class Coding:
         for condition in conditions:
             for column, codes in condition.terms:
                 terms.setdefault(column, set()).add(codes)
-        classes: list[Classes] = []
+        columns: dict[str, Classes] = {}
         for column, sets in sorted(terms.items()):
-            classes.append(Classes(column, _atoms(sets), prod(one.size for one in classes)))
-        return cls(tuple(classes))
+            columns[column] = Classes(_atoms(sets), prod(one.size for one in columns.values()))
+        return cls(columns)
 
     @property
     def size(self) -> int:
         """The number of distinct codes."""
-        return prod(classes.size for classes in self.classes)
-
-    @cached_property
-    def columns(self) -> dict[str, Classes]:
-        """The classes by column."""
-        return {classes.column: classes for classes in self.classes}
+        return prod(classes.size for classes in self.columns.values())
 
     def mask(self, condition: Where) -> NDArray[np.bool_]:
         """For each code, whether it meets a condition's terms. Terms on columns outside this coding are ignored."""
@@ -90,10 +83,9 @@ class Coding:
         [0, 1, 0, 0, 1, 0]
         """
         total = np.zeros(self.size, dtype=np.int64)
-        for classes in coarser.classes:
-            mine = self.columns[classes.column]
+        for column, classes in coarser.columns.items():
             for i, members in enumerate(classes.members, 1):
-                total += mine.allowed(members)[self._digit(classes.column)] * (i * classes.stride)
+                total += self.columns[column].allowed(members)[self._digit(column)] * (i * classes.stride)
         return total
 
     def lookup(self, record_format: RecordFormat) -> Lookup:

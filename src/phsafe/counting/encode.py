@@ -6,20 +6,21 @@ string is looked up once, never row by row. Marked rows are counted in step 3, o
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from phsafe.counting.records import Array, RecordFormat, Rows, gather
+from phsafe.counting.records import Array, RecordFormat, Rows, gather, numbers
 from phsafe.counting.tallies import NO_KEY, Counted, Rule
 from phsafe.model.schema import KEY, LAYOUTS, Column, Digits, Layout
 
 #: The only accepted text form of a whole number. Libraries disagree about texts such as "3.7" or " 3".
 INTEGER_TEXT = "^(0|[1-9][0-9]{0,8})$"
-#: The first is above all one-digit numbers, the second above all two-digit numbers, and so on.
-POWERS = 10 ** np.arange(1, 9)
-#: How `Rows.raw` writes a record's values: what separates them, what marks a missing one, and what is escaped.
-SEPARATOR, MISSING, ESCAPES = "\x1f", "\x1em", (("\x1e", "\x1ee"), ("\x1f", "\x1es"))
+#: What separates a record's values in `Rows.raw`, and what marks a missing one: bytes that UTF-8 never uses.
+SEPARATOR, MISSING = b"\xff", b"\xfe"
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
@@ -50,34 +51,35 @@ class ColumnEncoder:
         self.column, self.is_packed, self._dtype = column, field is not None, record_format.dtype
         self._shift = field.shift if field else 0
         if column.is_integer:
-            # The code of each number, from one below the domain to one above it.
-            numbers = np.array(column.codes) - int(column.codes[0]) + 1
-            self._table = np.zeros(numbers[-1] + 2, self._dtype)
-            self._table[numbers] = np.arange(1, len(numbers) + 1) << self._shift
+            # The code of each number, and 0 for the first number above the domain.
+            self._table = np.zeros(int(column.codes[-1]) + 2, self._dtype)
+            self._table[np.array(column.codes)] = np.arange(1, len(column.codes) + 1) << self._shift
 
     def encode(self, values: pa.Array) -> Array:
         """The code of each row, shifted to its bits in the record; 0 if the value is missing or outside its domain."""
         if pa.types.is_integer(values.type) and self.column.is_integer:
             return self._of_integers(values)
         values = values if pa.types.is_dictionary(values.type) else _texts(values).dictionary_encode()
-        codes = self._of_integers(values.dictionary) if self.column.is_integer else self._of_texts(values.dictionary)
-        indices = values.indices.fill_null(len(codes)) if values.null_count else values.indices
-        return gather(np.append(codes, codes.dtype.type(0)), indices.to_numpy())
+        known = self._of_integers(values.dictionary) if self.column.is_integer else self._of_texts(values.dictionary)
+        codes = np.append(known, known.dtype.type(0))
+        return gather(codes, numbers(values.indices, missing=len(known)))
 
     def _of_integers(self, values: pa.Array) -> Array:
-        below, numbers = int(self.column.codes[0]) - 1, _integers(values)
-        given = (numbers.fill_null(below) if numbers.null_count else numbers).to_numpy()
-        return gather(self._table, np.clip(given, below, below + len(self._table) - 1) - below)
+        above = len(self._table) - 1
+        given = numbers(values if pa.types.is_integer(values.type) else _integers(values), missing=above)
+        if given.min(initial=0) < 0 or given.max(initial=0) > above:
+            given = np.where((given < 0) | (given > above), np.int64(above), given)
+        return gather(self._table, given)
 
     def _of_texts(self, values: pa.Array) -> Array:
-        texts, domain = _texts(values), self.column.domain
+        texts, domain = _texts(values).to_pylist(), self.column.domain
         if isinstance(domain, Digits):
-            fits = pc.match_substring_regex(texts, f"^[0-9]{{{domain.width}}}$")
-            codes = pc.if_else(fits, texts, "-1").cast(pa.int64()).fill_null(-1).to_numpy() + 1
+            fits = re.compile(f"[0-9]{{{domain.width}}}").fullmatch
+            codes = [int(text) + 1 if fits(text or "") else 0 for text in texts]
         else:
             positions = {code: i for i, code in enumerate(domain, 1)}
-            codes = np.array([positions.get(text, 0) for text in texts.to_pylist()], np.int64)
-        return (codes << self._shift).astype(self._dtype)
+            codes = [positions.get(text, 0) for text in texts]
+        return (np.array(codes, np.int64) << self._shift).astype(self._dtype)
 
     def readable(self, values: pa.Array) -> pa.Array:
         """The values as integers or strings, as the column requires; null where a value is not an integer."""
@@ -85,11 +87,15 @@ class ColumnEncoder:
 
 
 class TableEncoder:
-    """Encodes one table. With `keep_raw`, records with an unknown code keep their values in `Rows.raw`."""
+    """Encodes the named columns of a table, and the household key.
 
-    def __init__(self, layout: Layout, record_format: RecordFormat, *, keep_raw: bool) -> None:
+    With `keep_raw`, records with an unknown code keep their values in `Rows.raw`.
+    """
+
+    def __init__(self, layout: Layout, record_format: RecordFormat, names: Collection[str], *, keep_raw: bool) -> None:
         self.layout, self._dtype, self._keep_raw = layout, record_format.dtype, keep_raw
-        self._columns = [ColumnEncoder(column, record_format) for column in layout.columns if column.name != KEY]
+        self.names = tuple(name for name in layout.names if name in names or name == KEY)
+        self._columns = [ColumnEncoder(layout[name], record_format) for name in self.names if name != KEY]
 
     def encode(self, batch: pa.RecordBatch, counted: Counted) -> Rows:
         """Pack the rows of a batch in order, mark those that violate a column rule, and count rows.
@@ -98,9 +104,12 @@ class TableEncoder:
         order, and columns that the layout doesn't have.
         """
         counted.rows[self.layout.name] += len(batch)
-        wrong = np.zeros(len(batch), np.uint32)
-        keys = self._keys(batch, wrong)
-        record, known = np.zeros(len(batch), self._dtype), np.ones(len(batch), dtype=bool)
+        key, given = self.layout[KEY], _integers(batch.column(KEY))
+        keys, first, last = numbers(given, missing=NO_KEY), int(key.codes[0]), int(key.codes[-1])
+        record = np.zeros(len(batch), self._dtype)
+        marks = list[tuple[Column, pa.Array, Array]]()
+        if keys.min(initial=first) < first or keys.max(initial=first) > last:
+            marks.append((key, given, (keys >= first) & (keys <= last)))
         for encoder in self._columns:
             if encoder.column.name in batch.schema.names:
                 values = batch.column(encoder.column.name)
@@ -108,40 +117,30 @@ class TableEncoder:
                 if encoder.is_packed:
                     record |= codes
                 if np.count_nonzero(codes) < len(codes):
-                    known &= codes != 0
-                    self._mark(wrong, encoder.column, encoder.readable(values), codes != 0)
-        raw = self._raw(batch, known) if self._keep_raw and not known.all() else None
-        rows = Rows(keys, record, raw, wrong if wrong.any() else None)
+                    marks.append((encoder.column, encoder.readable(values), codes != 0))
+        unknown = [~inside for column, _, inside in marks if column is not key]
+        raw = self._raw(batch, pa.array(np.logical_or.reduce(unknown))) if self._keep_raw and unknown else None
+        rows = Rows(keys, record, raw, self._wrong(marks) if marks else None)
         if keys.dtype != np.int32:
             note_columns(self.layout.name, rows.take(np.flatnonzero(keys == NO_KEY)), counted)
             rows = rows.take(np.flatnonzero(keys != NO_KEY))
         return Rows(rows.key.astype(np.int32, copy=False), rows.record, rows.raw, rows.wrong)
 
-    def _keys(self, batch: pa.RecordBatch, wrong: Array) -> Array:
-        """The household key of each row: 32-bit if every row has one, otherwise 64-bit with `NO_KEY` where missing."""
-        column, given = self.layout[KEY], _integers(batch.column(KEY))
-        keys = (given.cast(pa.int64()).fill_null(NO_KEY) if given.null_count else given).to_numpy()
-        inside = (keys >= column.codes[0]) & (keys <= column.codes[-1])
-        if not inside.all():
-            self._mark(wrong, column, given, inside)
-        return keys
+    def _wrong(self, marks: Sequence[tuple[Column, pa.Array, Array]]) -> Array:
+        """For each row, a bit for every column whose value is missing, or given but not `inside` its domain."""
+        wrong, rules = np.zeros(len(marks[0][-1]), np.uint32), COLUMN_RULES_OF[self.layout.name]
+        for column, values, inside in marks:
+            given = numbers(values.is_valid().cast(pa.uint8())).astype(bool)
+            wrong[~given] |= np.uint32(1 << rules.index(missing(self.layout, column)))
+            wrong[given & ~inside] |= np.uint32(1 << rules.index(outside(self.layout, column)))
+        return wrong
 
-    def _mark(self, wrong: Array, column: Column, values: pa.Array, inside: Array) -> None:
-        """Mark the rows whose value is missing, and those whose value is outside its domain."""
-        given, rules = values.is_valid().to_numpy(zero_copy_only=False), COLUMN_RULES_OF[self.layout.name]
-        wrong[~given] |= np.uint32(1 << rules.index(missing(self.layout, column)))
-        wrong[given & ~inside] |= np.uint32(1 << rules.index(outside(self.layout, column)))
-
-    def _raw(self, batch: pa.RecordBatch, known: Array) -> pa.StringArray:
-        """The values of each row with an unknown code, joined into one string; null for other rows."""
-        unknown = pa.array(~known)
+    def _raw(self, batch: pa.RecordBatch, unknown: pa.BooleanArray) -> pa.BinaryArray:
+        """The values of each row with an unknown code, joined together; null for other rows."""
         values = [encoder.readable(batch.column(encoder.column.name)).filter(unknown) for encoder in self._columns]
-        texts = [column.cast(pa.string()) for column in values]
-        for letter, escaped in ESCAPES:
-            texts = [pc.replace_substring(text, letter, escaped) for text in texts]
-        texts = [text.fill_null(MISSING) for text in texts]
+        texts = [column.cast(pa.string()).cast(pa.binary()).fill_null(MISSING) for column in values]
         joined = pc.binary_join_element_wise(*texts, SEPARATOR)
-        return pc.replace_with_mask(pa.nulls(len(batch), pa.string()), unknown, joined)
+        return pc.replace_with_mask(pa.nulls(len(batch), pa.binary()), unknown, joined)
 
 
 def note_columns(table: str, rows: Rows, counted: Counted) -> None:
@@ -151,13 +150,9 @@ def note_columns(table: str, rows: Rows, counted: Counted) -> None:
             counted.note(rule, rows.key[(rows.wrong >> np.uint32(bit) & np.uint32(1)).astype(bool)])
 
 
-def raw_values(raw: str) -> list[str | None]:
+def raw_values(raw: bytes) -> list[str | None]:
     """Split an entry of `Rows.raw` into its values; None for a missing one."""
-    (one, escaped_one), (other, escaped_other) = ESCAPES
-    return [
-        None if text == MISSING else text.replace(escaped_other, other).replace(escaped_one, one)
-        for text in raw.split(SEPARATOR)
-    ]
+    return [None if value == MISSING else value.decode() for value in raw.split(SEPARATOR)]
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -173,23 +168,14 @@ def _integers(values: pa.Array) -> pa.Array:
     if not pa.types.is_integer(values.type):
         return _parsed(_texts(values))
     if values.type.bit_width >= 32 and values.type != pa.int32():
-        fits = pc.less_equal(values, pa.scalar(LARGEST, values.type))
-        if pa.types.is_signed_integer(values.type):
-            fits = pc.and_(fits, pc.greater_equal(values, SMALLEST))
-        if not pc.all(fits).as_py():
-            values = pc.if_else(fits, values, pa.scalar(None, values.type))
+        given = numbers(values.fill_null(0) if values.null_count else values)
+        fits = (given >= SMALLEST) & (given <= LARGEST)
+        if not fits.all():
+            values = pc.if_else(pa.array(fits), values, pa.scalar(None, values.type))
     return values.cast(pa.int32())
 
 
 def _parsed(texts: pa.Array) -> pa.Array:
     """Parse texts that match `INTEGER_TEXT`; null for all others."""
-    try:
-        numbers = texts.cast(pa.int32())
-        # Arrow also accepts signs, leading zeros and 0x1F. If digits and characters are equally many, none occurred.
-        digits = 1 + np.searchsorted(POWERS, numbers.drop_null().to_numpy(), side="right")
-        is_hex = pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py()
-        if digits.sum() == (pc.sum(pc.binary_length(texts)).as_py() or 0) and not is_hex:
-            return numbers
-    except pa.ArrowInvalid:
-        pass
-    return pc.if_else(pc.match_substring_regex(texts, INTEGER_TEXT), texts, None).cast(pa.int32())
+    fits = pc.match_substring_regex(texts, INTEGER_TEXT)
+    return (texts if pc.all(fits).as_py() else pc.if_else(fits, texts, None)).cast(pa.int32())

@@ -6,15 +6,13 @@ in units or in geo is excluded from every tabulation (claim C1.3 of docs/privacy
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from phsafe.counting.records import Array, Rows, gather
+from phsafe.counting.records import Array, Rows
 from phsafe.errors import PHSafeError
-
-#: Keys are looked up in a table if their range is at most this many times as large as their number.
-MAX_SPARSITY = 16
 
 
 class OrderError(PHSafeError):
@@ -40,18 +38,21 @@ class Households:
     #: For each person row, the position of its household.
     of_person: Array
 
+    @property
+    def rows(self) -> dict[str, Array]:
+        """The number of rows with this key, by table."""
+        return {"persons": self.persons, "units": self.units, "geo": self.geos}
+
     def sums(self, per_person: Array) -> Array:
-        """The sum over the persons of each household; it wraps around at the width of the type."""
-        sums = np.cumsum(per_person, dtype=per_person.dtype).take(self.first_person + self.sizes - 1)
+        """The sum over the persons of each household; overwrites its input."""
+        sums = np.cumsum(per_person, out=per_person).take(self.first_person + self.sizes - 1)
         sums[1:] -= sums[:-1].copy()
         return _spread(len(self.key), self.inhabited, sums)
 
 
-def without(outside: Array, h: Households, persons: Rows, units: Rows, geo: Rows) -> tuple[Rows, Rows, Rows]:
+def without(outside: Array, h: Households, tables: Mapping[str, Rows]) -> dict[str, Rows]:
     """The rows of all households but those `outside`. Rows must be in key order, and those that were grouped."""
-    tables = ((persons, h.persons), (units, h.units), (geo, h.geos))
-    kept, *others = (rows.take(np.flatnonzero(np.repeat(~outside, number))) for rows, number in tables)
-    return kept, others[0], others[1]
+    return {name: rows.take(np.flatnonzero(np.repeat(~outside, h.rows[name]))) for name, rows in tables.items()}
 
 
 def group(persons: Rows, units: Rows, geo: Rows) -> Households:
@@ -59,7 +60,7 @@ def group(persons: Rows, units: Rows, geo: Rows) -> Households:
     (p_keys, _, sizes), (u_keys, u_first, u_rows), (g_keys, g_first, g_rows) = map(_runs, (persons, units, geo))
     keys = u_keys if np.array_equal(u_keys, g_keys) else np.union1d(u_keys, g_keys)
     inhabited = _positions(keys, p_keys)
-    if len(keys) == 0 or not bool((keys.take(inhabited, mode="clip") == p_keys).all()):
+    if len(inhabited) < len(p_keys):
         keys = np.union1d(keys, p_keys)
         inhabited = _positions(keys, p_keys)
 
@@ -68,12 +69,13 @@ def group(persons: Rows, units: Rows, geo: Rows) -> Households:
         return values if has_all_keys else _spread(len(keys), _positions(keys, run_keys), values)
 
     first = np.cumsum(sizes) - sizes
-    is_first = np.zeros(len(persons), np.int32)
-    is_first[first[1:]] = 1
+    of_person = np.zeros(len(persons), np.intp)
+    of_person[first] = np.diff(inhabited, prepend=0)  # In place, the sum of these steps takes a tenth of the time.
+    np.cumsum(of_person, out=of_person)
     return Households(
         keys, place(u_keys, u_rows), place(g_keys, g_rows), _spread(len(keys), inhabited, sizes),
         place(u_keys, _largest(units, u_first)), place(g_keys, _largest(geo, g_first)),
-        inhabited, sizes, first, gather(inhabited, np.cumsum(is_first, dtype=np.int32)),
+        inhabited, sizes, first, of_person,
     )  # fmt: skip
 
 
@@ -98,13 +100,5 @@ def _largest(rows: Rows, first: Array) -> Array:
 
 
 def _positions(keys: Array, wanted: Array) -> Array:
-    """For each wanted key, its position among the ascending keys; an arbitrary position if it is not among them.
-
-    Closely spaced keys are looked up in a table, which takes a third of the time of a binary search.
-    """
-    span = int(keys[-1]) - int(keys[0]) + 1 if len(keys) else 0
-    if span == 0 or span > MAX_SPARSITY * len(keys) or len(wanted) == 0:
-        return np.searchsorted(keys, wanted)
-    table = np.zeros(span, np.intp)
-    table[keys - keys[0]] = np.arange(len(keys))
-    return gather(table, np.clip(wanted, keys[0], keys[-1]) - keys[0])
+    """The positions of the wanted keys among all keys. Both are distinct and ascending."""
+    return np.flatnonzero(np.isin(keys, wanted, assume_unique=True))

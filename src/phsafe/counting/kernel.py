@@ -19,8 +19,7 @@ import pyarrow as pa
 from phsafe.counting.encode import TableEncoder, note_columns
 from phsafe.counting.households import Households, OrderError, group, without
 from phsafe.counting.records import Array, Lookup, RecordFormat, Rows, gather
-from phsafe.counting.rules import check_households, check_units, members_of
-from phsafe.counting.state_rows import count_housing, count_rows
+from phsafe.counting.rules import check_households, check_units, count_states
 from phsafe.counting.tallies import Counted
 from phsafe.counting.truncate import UniverseCut, ValueDigests, dropped
 
@@ -68,10 +67,12 @@ class Kernel:
     region: Lookup
     regions: int
     in_filter: Array
-    member_words: tuple[Array, ...]
+    members: Mapping[str, Array]
     cuts: tuple[UniverseCut, ...]
     digests: ValueDigests
     tabulations: tuple[TabulationCode, ...]
+    #: Whether to check the rules, too. Counts don't depend on it.
+    validates: bool
     examples: int
 
     def empty(self) -> Counted:
@@ -97,61 +98,50 @@ class Kernel:
             counted: The result to add to, which is also returned.
 
         """
-        for persons, units, geo in _batches(rows["persons"], rows["units"], rows["geo"]):
-            self._count(persons, units, geo, counted)
+        for batch in _batches(rows):
+            self._count(batch, counted)
         return counted
 
-    def _count(self, persons: Rows, units: Rows, geo: Rows, counted: Counted) -> None:
-        h = group(persons, units, geo)
-        counted.households += len(h.key)
-        state = self._states(h)
-        count_rows(h, state, counted)
-        outside = (state > 0) & ~self._located(state)
+    def _count(self, rows: Mapping[str, Rows], counted: Counted) -> None:
+        h = group(**rows)
+        # A household without exactly one row in geo, or with an unknown state, has the state 0, which is never located.
+        # Whether a household is located is public (claims C14, C17); whether it is countable is not (claim C1.3).
+        state = self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
+        located = gather(self.in_filter, state)
+        unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo)
+        countable = located & (h.units == 1) & (unit_format["RTYPE"].codes(h.unit) == HOUSING) & (geo_rtype == HOUSING)
+        if self.validates:
+            counted.households += len(h.key)
+            count_states(h, state, countable, unit_format["HHT"].codes(h.unit) > unit_format["HHT"].code("0"), counted)
+        outside = (state > 0) & ~located
         if outside.any():  # They are left out before any rule is checked, as in 2020.
-            persons, units, geo = without(outside, h, persons, units, geo)
-            h, state = group(persons, units, geo), state[~outside]
-        for table, rows in (("persons", persons), ("units", units), ("geo", geo)):
-            note_columns(table, rows, counted)
-        unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo) - 1
-        person_class = self.person_class(persons.record)
-        check_units(units, unit_format, counted)
-        members = members_of(h, person_class, self.member_words)
-        check_households(h, lambda column: unit_format[column].codes(h.unit) - 1, geo_rtype, members, counted)
-        located = self._located(state)
-        countable = self._countable(h, located)
-        count_housing(state, countable, unit_format["HHT"].codes(h.unit) > unit_format["HHT"].code("0"), counted)
-        dropped_rows = dropped(persons, person_class, located, h, self.cuts, self.digests)
-        in_housing = [np.count_nonzero(countable[h.of_person[rows]]) for rows in dropped_rows]
-        counted.beyond += np.array(in_housing, np.int64)
+            rows = without(outside, h, rows)
+            h, located, countable = group(**rows), located[~outside], countable[~outside]
+        person_class = self.person_class(rows["persons"].record)
+        dropped_rows = dropped(rows["persons"], person_class, located, h, self.cuts, self.digests)
+        if self.validates:
+            self._check(h, rows, person_class, counted)
+            in_housing = [np.count_nonzero(countable[h.of_person[beyond]]) for beyond in dropped_rows]
+            counted.beyond += np.array(in_housing, np.int64)
+            uncounted = (~countable).astype(np.int64) * self.person_classes
+            counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
         self._vectorize(h, person_class, located, countable, dropped_rows, counted)
 
-    def _states(self, h: Households) -> Array:
-        """The code of each household's state; 0 if it has not exactly one row in geo, or one with an unknown state."""
-        return self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
-
-    def _located(self, state: Array) -> Array:
-        """Whether a household has one geo row, in the filter: public (claims C14, C17)."""
-        return gather(self.in_filter, state)
-
-    def _countable(self, h: Households, located: Array) -> Array:
-        """Whether a located household is a housing unit with one row in units (claim C1.3)."""
-        unit, geo = self.formats["units"]["RTYPE"].codes(h.unit), self.formats["geo"]["RTYPE"].codes(h.geo)
-        return located & (h.units == 1) & (unit == HOUSING) & (geo == HOUSING)
+    def _check(self, h: Households, tables: Mapping[str, Rows], person_class: Array, counted: Counted) -> None:
+        """Step 3: count the rows that violate each rule."""
+        for name, rows in tables.items():
+            note_columns(name, rows, counted)
+        check_units(tables["units"], self.formats["units"], counted)
+        members = {name: h.sums(gather(group, person_class)) for name, group in self.members.items()}
+        check_households(h, self.formats, members, counted)
 
     def _vectorize(
-        self,
-        h: Households,
-        person_class: Array,
-        located: Array,
-        countable: Array,
-        dropped_rows: list[Array],
-        counted: Counted,
-    ) -> None:
+        self, h: Households, person_class: Array, located: Array, countable: Array,
+        dropped_rows: list[Array], counted: Counted,
+    ) -> None:  # fmt: skip
         """Step 5: count the code of every row in each tabulation (claims C14, C15 and C17)."""
         public_region, unit_class = self.region(h.geo), self.unit_class(h.unit)
         region = np.where(countable, public_region, self.regions)  # Makes every sum too large to be a code.
-        uncounted = (~countable).astype(np.int64) * self.person_classes
-        counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
         for code in self.tabulations:
             rows = NO_ROWS if code.universe is None else dropped_rows[code.universe]
             if code.kind == "dropped":  # From persons and public geography alone (claim C14).
@@ -173,11 +163,11 @@ class Kernel:
                 counted.tallies[code.name + BLIND].count(codes)
 
 
-def _batches(*tables: Rows) -> Iterator[list[Rows]]:
+def _batches(tables: Mapping[str, Rows]) -> Iterator[dict[str, Rows]]:
     """Split the rows of a partition into batches, without splitting the rows of any key."""
-    cuts = max(tables, key=len).key[BATCH_ROWS::BATCH_ROWS]
-    ends = [np.array([0, *np.searchsorted(rows.key, cuts), len(rows)]) for rows in tables]
+    cuts = max(tables.values(), key=len).key[BATCH_ROWS::BATCH_ROWS]
+    ends = [np.array([0, *np.searchsorted(rows.key, cuts), len(rows)]) for rows in tables.values()]
     if any(bool((bounds[1:] < bounds[:-1]).any()) for bounds in (cuts, *ends)):
         raise OrderError("expected rows in key order across batches")
     for spans in zip(*(pairwise(bounds.tolist()) for bounds in ends), strict=True):
-        yield [rows.between(*span) for rows, span in zip(tables, spans, strict=True)]
+        yield {name: rows.between(*span) for (name, rows), span in zip(tables.items(), spans, strict=True)}

@@ -18,7 +18,7 @@ from phsafe.counting.coding import Coding
 from phsafe.counting.encode import TableEncoder
 from phsafe.counting.kernel import Kernel, TabulationCode
 from phsafe.counting.records import Array, Lookup, RecordFormat, domain_size
-from phsafe.counting.rules import CONDITIONS, member_words
+from phsafe.counting.rules import MEMBERS
 from phsafe.counting.truncate import UniverseCut, ValueDigests
 from phsafe.errors import ConfigError, DataError
 from phsafe.model.conditions import Where
@@ -79,10 +79,7 @@ class Plan:
         """The conditions of a tabulation's cells and iterations, restricted to some columns."""
         levels = self.config.levels_of(tabulation)
         iterations = dict.fromkeys(i for level in levels for i in level.iteration_level.iterations)
-        conditions = [
-            *tabulation.cells.values(),
-            *(self.iteration_condition(tabulation, i) for i in iterations),
-        ]
+        conditions = [*tabulation.cells.values(), *(self.iteration_condition(tabulation, i) for i in iterations)]
         return [condition.on(set(columns)) for condition in conditions]
 
     @cached_property
@@ -101,7 +98,7 @@ class Plan:
     def persons(self) -> Coding:
         """The classes of persons that any tabulation or rule distinguishes."""
         conditions = [c for t in self.tabulations if t.counts_persons for c in self._conditions(t, PERSONS.names)]
-        return Coding.of([*conditions, *(universe.persons for universe in self.universes), *CONDITIONS])
+        return Coding.of([*conditions, *(universe.persons for universe in self.universes), *MEMBERS.values()])
 
     @cached_property
     def units(self) -> Coding:
@@ -138,32 +135,41 @@ class Plan:
         return prod(self.region_radices.values()) * classes
 
     @cached_property
+    def counted_columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each table that counts depend on. Truncation orders persons by all their columns."""
+        units = (*self.units.columns, "RTYPE")
+        return {"persons": PERSONS.names, "units": units, "geo": (*self.geo_columns, "RTYPE")}
+
+    @cached_property
     def formats(self) -> dict[str, RecordFormat]:
         """The packed record format of each table."""
-        packed = PACKED | {"geo": (*self.geo_columns, "RTYPE")}
+        packed = PACKED | {"geo": self.counted_columns["geo"]}
         return {layout.name: RecordFormat.of(layout, packed[layout.name]) for layout in LAYOUTS}
 
-    def kernel(self, examples: int = 0) -> Kernel:
+    def kernel(self, examples: int = 0, *, validates: bool = True) -> Kernel:
         """Compile the plan into a kernel.
 
         Args:
+            validates: Whether to check the rules; if not, columns that nothing counts are not even read.
             examples: How many household keys to keep for each violated rule.
 
         Raises:
             ConfigError: Codes or geo records do not fit in 63 bits.
 
         """
-        formats, layouts = self.formats, {layout.name: layout for layout in LAYOUTS}
+        formats = self.formats
         most = max([0, *map(self.size, self.tabulations)])
         if formats["geo"].bits > MAX_BITS or 3 * most >= 2**MAX_BITS:
             raise ConfigError(
                 "expected levels with fewer geo columns, or tables with fewer cells, so that regions and cells can be "
                 f"numbered with 63 bits, got the geo columns {', '.join(self.geo_columns)}"
             )
+        names = {layout.name: layout.names for layout in LAYOUTS} if validates else self.counted_columns
         return Kernel(
             formats=formats,
             encoders={
-                name: TableEncoder(one, formats[name], keep_raw=one is PERSONS) for name, one in layouts.items()
+                one.name: TableEncoder(one, formats[one.name], names[one.name], keep_raw=one is PERSONS)
+                for one in LAYOUTS
             },
             person_class=self.persons.lookup(formats["persons"]),
             person_classes=self.persons.size,
@@ -171,10 +177,11 @@ class Plan:
             region=Lookup(formats["geo"], self._region_digits),
             regions=prod(self.region_radices.values()),
             in_filter=self._state_digits() > 0,
-            member_words=member_words(self.persons),
+            members={name: self.persons.mask(group).astype(np.int32) for name, group in MEMBERS.items()},
             cuts=tuple(UniverseCut(self.persons.mask(u.persons), u.tau) for u in self.universes),
             digests=ValueDigests(formats["persons"]),
             tabulations=tuple(self._code(t) for t in self.tabulations),
+            validates=validates,
             examples=examples,
         )  # fmt: skip
 

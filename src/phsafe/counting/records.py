@@ -30,7 +30,7 @@ class Field:
     shift: int
     bits: int
 
-    def codes(self, records: Array) -> Array:
+    def codes(self, records: Any) -> Any:  # noqa: ANN401  (an array, or a single record)
         """The code of this column in each record."""
         return (records >> self.shift) & ((1 << self.bits) - 1)
 
@@ -106,18 +106,23 @@ def gather(table: Array, positions: Array) -> Array:
     return table.take(positions.astype(np.intp, copy=False))
 
 
+def numbers(values: pa.Array, *, missing: int = 0) -> Array:
+    """The whole numbers of an Arrow array; 64-bit if any is missing. Arrow's own conversion would load pandas."""
+    return np.from_dlpack(values.cast(pa.int64(), safe=False).fill_null(missing) if values.null_count else values)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Packed rows of one table: the household key (MAFID) and the packed record of each row.
 
-    `raw` keeps the values of person records with an unknown code as text, because truncation orders records by their
+    `raw` keeps the values of person records with an unknown code, because truncation orders records by their
     values. It is null for other rows, and None if every code is known. `wrong` has a bit for each column rule that a
     row violates (`phsafe.counting.encode.COLUMN_RULES`); it is None if no row violates any.
     """
 
     key: Array
     record: Array
-    raw: pa.StringArray | None = None
+    raw: pa.BinaryArray | None = None
     wrong: Array | None = None
 
     def __len__(self) -> int:
@@ -125,14 +130,15 @@ class Rows:
 
     def take(self, order: Array) -> Rows:
         """The rows at the given positions, in that order."""
-        raw = None if self.raw is None else self.raw.take(pa.array(order))
-        return Rows(self.key[order], self.record[order], raw, None if self.wrong is None else self.wrong[order])
+        return self._each(lambda column: column.take(order))
 
     def between(self, start: int, end: int) -> Rows:
         """The rows from `start` up to, but not including, `end`."""
-        raw = None if self.raw is None else self.raw.slice(start, end - start)
-        wrong = None if self.wrong is None else self.wrong[start:end]
-        return Rows(self.key[start:end], self.record[start:end], raw, wrong)
+        return self._each(lambda column: column[start:end])
+
+    def _each(self, pick: Callable[[Any], Any]) -> Rows:
+        raw, wrong = (None if column is None else pick(column) for column in (self.raw, self.wrong))
+        return Rows(pick(self.key), pick(self.record), raw, wrong)
 
     def in_key_order(self) -> Rows:
         """The same rows sorted by key."""
@@ -148,9 +154,7 @@ class Rows:
         parts = [Rows(np.zeros(0, np.int32), np.zeros(0, dtype)), *parts]
         raw, wrong = None, None
         if any(part.raw is not None for part in parts):
-            raw = pa.concat_arrays([part.raw or pa.nulls(len(part), pa.string()) for part in parts])
+            raw = pa.concat_arrays([part.raw or pa.nulls(len(part), pa.binary()) for part in parts])
         if any(part.wrong is not None for part in parts):
-            none = [np.zeros(len(part), np.uint32) if part.wrong is None else part.wrong for part in parts]
-            wrong = np.concatenate(none)
-        key, record = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "record"))
-        return Rows(key, record, raw, wrong)
+            wrong = np.concatenate([np.zeros(len(p), np.uint32) if p.wrong is None else p.wrong for p in parts])
+        return Rows(np.concatenate([p.key for p in parts]), np.concatenate([p.record for p in parts]), raw, wrong)

@@ -5,38 +5,31 @@ A value that `encode` has reported as missing or outside its domain violates no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from phsafe.counting.coding import Coding
 from phsafe.counting.households import Households
 from phsafe.counting.records import Array, RecordFormat, Rows, gather
 from phsafe.counting.tallies import Counted, Rule
-from phsafe.model.conditions import Where, where
+from phsafe.model.conditions import where
 from phsafe.model.schema import FAMILY, HOUSEHOLDER, OWN_CHILDREN, UNITS
 
 #: RELSHIP codes of family members other than the householder and the spouse.
 RELATIVES = tuple(code for code in FAMILY if code >= "25")
-#: Groups of household members that the rules refer to. Their sizes are bit fields of two 64-bit words.
-MEMBERS: tuple[dict[str, Where], ...] = (
-    {
-        "in_quarters": where(RTYPE=5),
-        "in_housing": where(RTYPE=3),
-        "householders": where(RELSHIP=HOUSEHOLDER),
-        "others_in_family": where(RELSHIP=["21", "23", *RELATIVES]),
-    },
-    {
-        "opposite_spouses": where(RELSHIP="21"),
-        "opposite_partners": where(RELSHIP="22"),
-        "same_spouses": where(RELSHIP="23"),
-        "same_partners": where(RELSHIP="24"),
-        "relatives": where(RELSHIP=RELATIVES),
-        "own_minors": where(RELSHIP=OWN_CHILDREN, QAGE=range(18)),
-    },
-)
-FIELD_BITS = (16, 10)
-CONDITIONS = tuple(condition for word in MEMBERS for condition in word.values())
+#: Groups of household members that the rules refer to.
+MEMBERS = {
+    "in_quarters": where(RTYPE=5),
+    "in_housing": where(RTYPE=3),
+    "householders": where(RELSHIP=HOUSEHOLDER),
+    "others_in_family": where(RELSHIP=["21", "23", *RELATIVES]),
+    "opposite_spouses": where(RELSHIP="21"),
+    "opposite_partners": where(RELSHIP="22"),
+    "same_spouses": where(RELSHIP="23"),
+    "same_partners": where(RELSHIP="24"),
+    "relatives": where(RELSHIP=RELATIVES),
+    "own_minors": where(RELSHIP=OWN_CHILDREN, QAGE=range(18)),
+}
 #: The family size for each code of NPF, and the positions of RTYPE 2 and 4 in their domain.
 FAMILY_SIZES = np.array([-1, *UNITS["NPF"].codes])
 HOUSING, QUARTERS = 0, 1
@@ -54,15 +47,11 @@ HOUSEHOLDER_RACE, HOUSEHOLDER_ETHNICITY = (
     _error("an occupied housing unit records the householder's race and ethnicity", "units", column)
     for column in ("HHRACE", "HHSPAN")
 )
-UNIQUE_UNIT, UNIQUE_GEO = (
-    _error("MAFID is unique in units", "units"),
-    _error("MAFID is unique in geo", "geo"),
-)
+UNIQUE_UNIT = _error("MAFID is unique in units", "units")
+UNIQUE_GEO = _error("MAFID is unique in geo", "geo")
 PERSON_IN_UNITS = _error("every person's MAFID is in units", "persons")
-UNIT_IN_GEO, GEO_IN_UNITS = (
-    _error("every unit's MAFID is in geo", "units"),
-    _error("every geo row's MAFID is in units", "geo"),
-)
+UNIT_IN_GEO = _error("every unit's MAFID is in geo", "units")
+GEO_IN_UNITS = _error("every geo row's MAFID is in units", "geo")
 RTYPES_AGREE = _warning("units and geo agree on RTYPE", "RTYPE", "geo")
 PERSON_RTYPE = _warning("a person's RTYPE is consistent with the unit's", "RTYPE", "persons")
 POPULATION = _warning("FINAL_POP equals the number of persons", "FINAL_POP")
@@ -79,31 +68,6 @@ HOUSEHOLD_RULES = (
 )  # fmt: skip
 
 
-def member_words(persons: Coding) -> tuple[Array, ...]:
-    """For each class of persons, what one person contributes to the words of the household."""
-    words = []
-    for members, bits in zip(MEMBERS, FIELD_BITS, strict=True):
-        word = np.zeros(persons.size, np.uint64)
-        for i, condition in enumerate(members.values()):
-            word |= persons.mask(condition).astype(np.uint64) << np.uint64(bits * i)
-        words.append(word)
-    return tuple(words)
-
-
-def members_of(households: Households, person_class: Array, words: tuple[Array, ...]) -> dict[str, Array]:
-    """The size of each group of `MEMBERS` in every household."""
-    found = {}
-    for word, members, bits in zip(words, MEMBERS, FIELD_BITS, strict=True):
-        per_person, mask = gather(word, person_class), np.uint64((1 << bits) - 1)
-        # In very large households the bit fields would overflow into each other, so they are summed one by one.
-        together = households.sums(per_person) if households.sizes.max(initial=0) <= mask else None
-        for i, name in enumerate(members):
-            shift = np.uint64(bits * i)
-            field = households.sums(per_person >> shift & mask) if together is None else together >> shift & mask
-            found[name] = field.astype(np.int64)
-    return found
-
-
 def check_units(units: Rows, record_format: RecordFormat, counted: Counted) -> None:
     """Count the occupied housing units without the householder's race or ethnicity."""
     for rule, none in ((HOUSEHOLDER_RACE, "00"), (HOUSEHOLDER_ETHNICITY, 0)):
@@ -116,20 +80,18 @@ def check_units(units: Rows, record_format: RecordFormat, counted: Counted) -> N
 
 
 def check_households(
-    h: Households, unit: Callable[[str], Array], geo_rtype: Array, m: Mapping[str, Array], counted: Counted
+    h: Households, formats: Mapping[str, RecordFormat], m: Mapping[str, Array], counted: Counted
 ) -> None:
-    """Count the rows that violate each rule about households.
+    """Count the rows that violate each rule about households; `m` has the size of each group of `MEMBERS` in them."""
 
-    Args:
-        h: The households.
-        unit: For a column of units, the position of each household's value in its domain; -1 if unknown.
-        geo_rtype: The same for the RTYPE column of geo.
-        m: The member counts from `members_of`.
-        counted: The result to add to.
+    def unit(column: str) -> Array:
+        """The position of each household's value in its domain; -1 if unknown."""
+        return formats["units"][column].codes(h.unit) - 1
 
-    """
+    geo_rtype = formats["geo"]["RTYPE"].codes(h.geo) - 1
     one, rtype = h.units == 1, unit("RTYPE").astype(np.int8)
-    housing, quarters = rtype == HOUSING, rtype == QUARTERS
+    housing, misplaced = one & (rtype == HOUSING), m["in_quarters"] * (rtype == HOUSING)
+    misplaced += m["in_housing"] * (rtype == QUARTERS)
     hht, hht2, cplt = (unit(name).astype(np.int8) for name in ("HHT", "HHT2", "CPLT"))
     present = {name: number > 0 for name, number in m.items()}
     vacant, alone, otherwise = h.persons == 0, h.persons == 1, np.ones(len(h.key), dtype=bool)
@@ -137,44 +99,52 @@ def check_households(
     partners, minors = present["opposite_partners"] | present["same_partners"], present["own_minors"]
     family = (m["householders"] + m["others_in_family"]) * present["others_in_family"]
     npf, population = gather(FAMILY_SIZES, unit("NPF") + 1), unit("FINAL_POP")
+    rows_of = h.rows | {"persons": np.where(h.units == 0, h.persons, misplaced)}
     violating = {
-        UNIQUE_UNIT: h.units * (h.units > 1),
-        UNIQUE_GEO: h.geos * (h.geos > 1),
-        PERSON_IN_UNITS: h.persons * (h.units == 0),
-        UNIT_IN_GEO: h.units * (h.geos == 0),
-        GEO_IN_UNITS: h.geos * (h.units == 0),
+        UNIQUE_UNIT: h.units > 1,
+        UNIQUE_GEO: h.geos > 1,
+        PERSON_IN_UNITS: (h.units == 0) & ~vacant,
+        UNIT_IN_GEO: (h.geos == 0) & (h.units > 0),
+        GEO_IN_UNITS: (h.units == 0) & (h.geos > 0),
         RTYPES_AGREE: one & (h.geos == 1) & (rtype != geo_rtype) & (rtype >= 0) & (geo_rtype >= 0),
-        PERSON_RTYPE: m["in_quarters"] * housing + m["in_housing"] * quarters,
+        PERSON_RTYPE: misplaced > 0,
         POPULATION: one & (population >= 0) & (population != h.persons),
-        ONE_HOUSEHOLDER: one & housing & ((hht > 0) | present["in_housing"]) & (m["householders"] != 1),
-        FAMILY_SIZE: one & housing & (npf >= 0) & (npf != family),
-        HHT_FITS: one & housing & _misfits(
-            hht, (vacant, {0}), (married, {1}), (present["relatives"], {2, 3}), (alone, {4, 6}), (otherwise, {5, 7})
+        ONE_HOUSEHOLDER: housing & ((hht > 0) | present["in_housing"]) & (m["householders"] != 1),
+        FAMILY_SIZE: housing & (npf >= 0) & (npf != family),
+        HHT_FITS: housing & _misfits(
+            hht, (vacant, [0]), (married, [1]), (present["relatives"], [2, 3]), (alone, [4, 6]), (otherwise, [5, 7])
         ),
-        HHT2_FITS: one & housing & _misfits(
-            hht2, (vacant, {0}), (married & minors, {1}), (married, {2}), (partners & minors, {3}), (partners, {4}),
-            (alone, {5, 9}), (minors, {6, 10}), (present["relatives"], {7, 11}), (otherwise, {8, 12}),
+        HHT2_FITS: housing & _misfits(
+            hht2, (vacant, [0]), (married & minors, [1]), (married, [2]), (partners & minors, [3]), (partners, [4]),
+            (alone, [5, 9]), (minors, [6, 10]), (present["relatives"], [7, 11]), (otherwise, [8, 12]),
         ),
-        SEX_AGREES: one & housing & (
-            _among(hht, {2, 4, 5}) & _among(hht2, {5, 6, 7, 8}) | _among(hht, {3, 6, 7}) & _among(hht2, {9, 10, 11, 12})
+        SEX_AGREES: housing & (
+            _among(hht, 2, 4, 5) & _among(hht2, 5, 6, 7, 8) | _among(hht, 3, 6, 7) & _among(hht2, 9, 10, 11, 12)
         ),
-        CPLT_FITS: one & housing & _misfits(
-            cplt, (vacant, {0}), (present["opposite_spouses"], {1}), (present["same_spouses"], {2}),
-            (present["opposite_partners"], {3}), (present["same_partners"], {4}), (otherwise, {5}),
+        CPLT_FITS: housing & _misfits(
+            cplt, (vacant, [0]), (present["opposite_spouses"], [1]), (present["same_spouses"], [2]),
+            (present["opposite_partners"], [3]), (present["same_partners"], [4]), (otherwise, [5]),
         ),
     }  # fmt: skip
-    for rule, rows in violating.items():
-        counted.note(rule, h.key[np.flatnonzero(rows)], int(rows.sum()))
+    for rule, wrong in violating.items():
+        counted.note(rule, h.key[wrong], int(rows_of[rule.table][wrong].sum()))
 
 
-def _misfits(codes: Array, *cases: tuple[Array, set[int]]) -> Array:
+def count_states(h: Households, state: Array, housing: Array, occupied: Array, counted: Counted) -> None:
+    """Count the rows of each state, for those who prepare the data: is all or part of a state missing? Confidential."""
+    for column, rows in enumerate((h.persons, h.units, housing, housing & occupied)):
+        # The sums are whole numbers far below 2**53, so floating point holds them exactly.
+        counted.by_state[:, column] += np.bincount(state, rows, len(counted.by_state)).astype(np.int64)
+
+
+def _misfits(codes: Array, *cases: tuple[Array, list[int]]) -> Array:
     """Whether each known code differs from what it should be: the codes allowed by the first case that applies."""
     wrong, undecided = np.zeros(len(codes), dtype=bool), codes >= 0
     for applies, allowed in cases:
-        wrong |= undecided & applies & ~_among(codes, allowed)
+        wrong |= undecided & applies & ~_among(codes, *allowed)
         undecided &= ~applies
     return wrong
 
 
-def _among(codes: Array, allowed: set[int]) -> Array:
+def _among(codes: Array, *allowed: int) -> Array:
     return np.logical_or.reduce([codes == code for code in allowed])

@@ -7,7 +7,9 @@ threshold are ordered at all.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -31,6 +33,7 @@ class UniverseCut(NamedTuple):
     tau: int
 
 
+@lru_cache(maxsize=2**12)
 def digest(column: str, value: int | str | None) -> bytes:
     """The lower-case hex SHA-256 of a value's text, or of its binary digits without leading zeros."""
     text = "" if value is None else f"{int(value) % 2**64:b}" if column in BINARY else str(value)
@@ -57,15 +60,13 @@ class ValueDigests:
         self._fields = [record_format[name] for name in VALUES]
         self._known: dict[int, tuple[bytes, bytes]] = {}
 
-    def __call__(self, record: int, raw: str | None) -> tuple[bytes, bytes]:
+    def __call__(self, record: int, raw: bytes) -> tuple[bytes, bytes]:
         """The `values` argument of `order_key`; `raw` holds the record's values if one of its codes is unknown."""
-        if raw is not None:
+        if raw:
             return self._joined(raw_values(raw))
         if record not in self._known:
-            codes = [record >> field.shift & ((1 << field.bits) - 1) for field in self._fields]
-            self._known[record] = self._joined(
-                [field.column.codes[code - 1] for field, code in zip(self._fields, codes, strict=True)]
-            )
+            values = [field.column.codes[int(field.codes(record)) - 1] for field in self._fields]
+            self._known[record] = self._joined(values)
         return self._known[record]
 
     def _joined(self, values: Sequence[int | str | None]) -> tuple[bytes, bytes]:
@@ -90,7 +91,7 @@ def dropped(
     inside = [cut.passes[person_class[rows]] for cut in cuts]
     above = [np.add.reduceat(m, starts, dtype=np.int64) > c.tau for m, c in zip(inside, cuts, strict=True)]
     chosen = np.flatnonzero(np.logical_or.reduce(above)[household])
-    chosen = chosen[_in_order(persons.take(rows[chosen]), household[chosen], digests)]
+    chosen = chosen[in_order(persons.take(rows[chosen]), digests)]
     household = household[chosen]
     return [
         rows[chosen[_beyond(member[chosen] & over[household], household, cut.tau)]]
@@ -105,34 +106,14 @@ def _beyond(member: Array, household: Array, tau: int) -> Array:
     return member & (seen - before > tau)
 
 
-def duplicate_index(*columns: Array) -> Array:
-    """The duplicate index of each row: its number, from 1, among the rows that are equal to it in all columns."""
-    order = np.lexsort(columns)
-    same = np.ones(len(order), dtype=bool)
-    same[:1] = False
-    for values in columns:
-        same[1:] &= values[order][1:] == values[order][:-1]
-    starts = np.flatnonzero(~same)
-    found = np.empty(len(order), np.int64)
-    found[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order))) + 1
-    return found
-
-
-def _in_order(rows: Rows, household: Array, digests: ValueDigests) -> Array:
+def in_order(rows: Rows, digests: ValueDigests) -> Array:
     """The positions of the rows, sorted by household and within each household by the 2020 order."""
-    texts: list[str | None] = [None] * len(rows)
-    raw = np.zeros(len(rows), np.int64)
-    if rows.raw is not None:
-        texts, raw = rows.raw.to_pylist(), rows.raw.dictionary_encode().indices.fill_null(-1).to_numpy()
-    duplicate = duplicate_index(raw, rows.record, household)
-    numbers = [b"", *(digest(KEY, n) for n in range(1, int(duplicate.max(initial=0)) + 1))]
-    key_digest, last_key, order_keys = b"", None, []
-    for key, record, text, number in zip(
-        rows.key.tolist(), rows.record.tolist(), texts, duplicate.tolist(), strict=True
-    ):
-        if key != last_key:
-            key_digest, last_key = digest(KEY, key), key
-        order_keys.append(order_key(digests(record, text), key_digest, numbers[number]))
-    words = np.frombuffer(b"".join(order_keys), ">u8").reshape(-1, 4)
-    # Order keys are distinct unless SHA-256 collides. Breaking ties by the record itself makes the order total.
-    return np.lexsort((duplicate, raw, rows.record, *words.T[::-1].astype(np.uint64), household))
+    raws = [b""] * len(rows) if rows.raw is None else rows.raw.fill_null(b"").to_pylist()
+    duplicates, order_keys = Counter[tuple[int, int, bytes]](), []
+    for key, record, raw in zip(rows.key.tolist(), rows.record.tolist(), raws, strict=True):
+        duplicates[key, record, raw] += 1
+        duplicate = duplicates[key, record, raw]
+        hashed = order_key(digests(record, raw), digest(KEY, key), digest(KEY, duplicate))
+        # Order keys are distinct unless SHA-256 collides. Breaking ties by the record itself makes the order total.
+        order_keys.append((key, hashed, record, raw, duplicate))
+    return np.array(sorted(range(len(rows)), key=order_keys.__getitem__), np.intp)

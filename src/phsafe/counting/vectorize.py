@@ -46,16 +46,12 @@ class Tabulated:
                 if blind := self.plan.blind_cells(tabulation, level):
                     counts = self.counted.tallies[tabulation.name + BLIND].items()
                     alone = _TabulationCodes(self.plan, tabulation, *counts).vector(level)
-                    vector = np.where(self._is_one_of(tabulation, blind, len(vector)), alone, vector)
+                    is_blind = np.isin(list(tabulation.cells), blind)
+                    vector = np.where(np.tile(is_blind, len(vector) // len(is_blind)), alone, vector)
                 vectors[tabulation.name, level.key] = vector
         if any(vector.min(initial=0) < 0 for vector in vectors.values()):
             raise AssertionError("a count is negative: more persons were dropped than counted")
         return vectors
-
-    def _is_one_of(self, tabulation: Tabulation, cells: tuple[int, ...], size: int) -> Array:
-        """Whether each position of a count vector belongs to one of the cells."""
-        names = list(tabulation.cells)
-        return np.tile(np.isin(names, cells), size // len(names))
 
     def unclassified(self) -> dict[str, int]:
         """For each tabulation, the number of rows in its universe that fall in none of its cells.

@@ -8,18 +8,38 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any, Protocol, Self
 
+from phsafe.counting.kernel import Kernel
+from phsafe.counting.tallies import Counted
 from phsafe.engines.duckdb_engine import DuckDB
-from phsafe.engines.engine_interface import Engine
 from phsafe.errors import PHSafeError
-from phsafe.readers.interfaces import ENGINES, EngineOptions, Location, Storage
+from phsafe.readers.interfaces import ENGINES, EngineOptions, Location, Storage, TableReader
 
 __all__ = ["ENGINES", "DuckDB", "Engine", "EngineOptions", "Location", "Storage", "open_engine", "started"]
 
 #: The limit on open files that a run needs, with a margin.
 MIN_OPEN_FILES = 64
+
+
+class Engine(TableReader, Protocol):
+    """What the rest of the program uses of an engine."""
+
+    def scan(self, tables: Mapping[str, Any], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
+        """Pass every row of persons, units and geo to the kernel exactly once, and add up the results.
+
+        All rows of a household key are in one partition, and each partition is in key order. `progress` is called with
+        the share of the work that is done.
+        """
+
+    def close(self) -> None:
+        """Release all resources, including temporary files."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
 
 
 def open_engine(options: EngineOptions | None = None) -> Engine:

@@ -10,15 +10,7 @@ from phsafe.counting.households import OrderError
 from phsafe.counting.kernel import Kernel
 from phsafe.counting.records import Rows
 from phsafe.counting.tallies import Counted
-from phsafe.engines.partitions import (  # fmt: skip
-    BUCKET_ROWS,
-    PARTITION_ROWS,
-    BucketPartition,
-    Buckets,
-    SortedPartition,
-    cut,
-    row_groups,
-)
+from phsafe.engines import partitions
 from phsafe.readers.interfaces import EngineOptions
 from phsafe.readers.local_tables import LocalReader, LocalTable
 from phsafe.system.workers import cores, in_order
@@ -39,27 +31,22 @@ class DuckDB(LocalReader):
     def scan(self, tables: Mapping[str, LocalTable], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
         """See `Engine`. Files that turn out not to be sorted as their statistics claim are counted as unsorted."""
         rows = max(1, sum(table.rows for table in tables.values()))
-        jobs = self._processes if rows >= PARALLEL_ROWS else 1
-        groups = {n: row_groups(t.files) for n, t in tables.items() if t.files and rows >= 2 * PARTITION_ROWS}
+        jobs, is_large = self._processes if rows >= PARALLEL_ROWS else 1, rows >= 2 * partitions.PARTITION_ROWS
+        groups = {n: partitions.row_groups(t.files) for n, t in tables.items() if t.files and is_large}
         in_key_order = {name: table for name, table in groups.items() if table is not None}
-        ranges = cut([*in_key_order.values()]) if len(in_key_order) == len(tables) else None
+        ranges = partitions.cut([*in_key_order.values()]) if len(in_key_order) == len(tables) else None
         if ranges is not None:
             with suppress(OrderError):
-                counted = _total(kernel, SortedPartition(kernel, in_key_order), ranges, jobs, progress)
+                counted = _total(kernel, partitions.SortedPartition(kernel, in_key_order), ranges, jobs, progress)
                 if counted.rows == {name: table.rows for name, table in tables.items()}:
                     return counted
         return self._scan_unsorted(tables, kernel, rows, jobs, progress)
 
     def _scan_unsorted(
-        self,
-        tables: Mapping[str, LocalTable],
-        kernel: Kernel,
-        rows: int,
-        jobs: int,
-        progress: Callable[[float], None],
+        self, tables: Mapping[str, LocalTable], kernel: Kernel, rows: int, jobs: int, progress: Callable[[float], None]
     ) -> Counted:
         """Encode all rows, distribute them to buckets, and count bucket by bucket. A small input stays in memory."""
-        counted, number = kernel.empty(), -(-rows // BUCKET_ROWS)
+        counted, number = kernel.empty(), -(-rows // partitions.BUCKET_ROWS)
 
         def encoded(name: str) -> Iterator[Rows]:
             for batch in tables[name].batches():
@@ -70,20 +57,16 @@ class DuckDB(LocalReader):
             return kernel.count({n: kernel.concat(n, [*encoded(n)]).in_key_order() for n in tables}, counted)
         buckets = {}
         for name in tables:
-            buckets[name] = Buckets(self._scratch.path / f"{name}.rows", number, kernel.formats[name].dtype)
+            buckets[name] = partitions.Buckets(self._scratch.path / f"{name}.rows", number, kernel.formats[name].dtype)
             for part in encoded(name):
                 buckets[name].add(part)
-        work = BucketPartition(kernel, buckets)
+        work = partitions.BucketPartition(kernel, buckets)
         counted += _total(kernel, work, range(number), jobs, lambda done: progress(SPREAD + (1 - SPREAD) * done))
         return counted
 
 
 def _total(
-    kernel: Kernel,
-    work: Callable[[Any], Counted],
-    tasks: Sequence[Any],
-    jobs: int,
-    progress: Callable[[float], None],
+    kernel: Kernel, work: Callable[[Any], Counted], tasks: Sequence[Any], jobs: int, progress: Callable[[float], None]
 ) -> Counted:
     """Count all partitions and add up the results."""
     total = kernel.empty()

@@ -6,13 +6,14 @@ while it is read, so that false statistics can't hide a row.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +22,12 @@ import pyarrow.parquet as pq
 from phsafe.counting.encode import LARGEST, SMALLEST
 from phsafe.counting.households import OrderError
 from phsafe.counting.kernel import Kernel
-from phsafe.counting.records import Array, Rows
+from phsafe.counting.records import Array, Rows, numbers
 from phsafe.counting.tallies import Counted
 from phsafe.errors import PHSafeError
 from phsafe.model.schema import KEY
 from phsafe.readers.local_tables import read_row_group
 
-T = TypeVar("T")
 #: Target number of rows, over all tables, in a partition of sorted files and in a bucket.
 PARTITION_ROWS, BUCKET_ROWS = 1_500_000, 4_000_000
 #: A row group that overlaps two partitions is read twice. Don't cut if this multiplies the rows read by more than this.
@@ -117,15 +117,15 @@ class SortedPartition:
             if not group.overlaps(keys):
                 continue
             last = group.low
-            for batch in read_row_group(group.path, group.number, self.kernel.encoders[name].layout.names):
+            for batch in read_row_group(group.path, group.number, self.kernel.encoders[name].names):
                 if batch.column(KEY).null_count or not pa.types.is_integer(batch.column(KEY).type):
                     raise OrderError("expected a whole number as the key of every row")
-                numbers = batch.column(KEY).to_numpy()
-                in_order = bool((numbers[1:] >= numbers[:-1]).all())
-                if len(numbers) and (numbers[0] < last or numbers[-1] > group.high or not in_order):
+                found = numbers(batch.column(KEY))
+                in_order = bool((found[1:] >= found[:-1]).all())
+                if len(found) and (found[0] < last or found[-1] > group.high or not in_order):
                     raise OrderError("expected keys in order and within the bounds of the statistics")
-                last = numbers[-1] if len(numbers) else last
-                start, end = np.searchsorted(numbers, keys)
+                last = found[-1] if len(found) else last
+                start, end = np.searchsorted(found, keys)
                 yield batch.slice(start, end - start)
 
 
@@ -143,7 +143,7 @@ class BucketBlock(NamedTuple):
 
     offset: int
     starts: Array
-    raw: pa.StringArray | None
+    raw: pa.BinaryArray | None
     wrong: Array | None
 
 
@@ -177,7 +177,7 @@ class Buckets:
         return rows
 
     def _read(self, bucket: int) -> Iterator[Rows]:
-        size, why = self._row.itemsize, "it was truncated"
+        size = self._row.itemsize
         if not self._blocks:
             return  # A table without rows has no file.
         try:
@@ -186,16 +186,13 @@ class Buckets:
                     start, end = map(int, block.starts[bucket : bucket + 2])
                     content = os.pread(file.fileno(), (end - start) * size, block.offset + start * size)
                     if len(content) < (end - start) * size:
-                        break
+                        raise OSError(errno.EIO, "it was truncated")
                     packed = np.frombuffer(content, self._row)
-                    raw = None if block.raw is None else block.raw.slice(start, end - start)
-                    wrong = None if block.wrong is None else block.wrong[start:end]
+                    raw, wrong = (None if column is None else column[start:end] for column in (block.raw, block.wrong))
                     yield Rows(packed["key"], packed["record"], raw, wrong)
-                else:
-                    return
         except OSError as error:
-            why = str(error.strerror)
-        raise PHSafeError(f"a temporary file in {self._path.parent.parent} can't be read: {why}")
+            folder, why = self._path.parent.parent, error.strerror
+            raise PHSafeError(f"a temporary file in {folder} can't be read: {why}") from None
 
 
 @dataclass(frozen=True)

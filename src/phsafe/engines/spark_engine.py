@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
@@ -22,21 +21,19 @@ class Spark(SparkReader):
 
     def scan(self, tables: Mapping[str, SparkTable], kernel: Kernel, progress: Callable[[float], None]) -> Counted:
         """See `Engine`. Executors pack rows as they read them; packed rows are shuffled once, by bucket."""
-        with self._translate_errors(), _pickled_by_value():
-            packed = [
-                table.frame.select(*_wanted(kernel, name, table)).mapInArrow(EncodeTask(kernel, name, number), SHUFFLED)
-                for number, (name, table) in enumerate(tables.items())
-            ]
+        from pyspark import cloudpickle  # noqa: PLC0415  (PySpark is an extra)
+
+        # Ship this package's code with the tasks, so that executors need not have it installed.
+        cloudpickle.register_pickle_by_value(sys.modules[__name__.partition(".")[0]])
+        packed = []
+        with self._translate_errors():
+            for number, (name, table) in enumerate(tables.items()):
+                wanted = [f"`{column}`" for column in table.schema.names if column in kernel.encoders[name].names]
+                packed.append(table.frame.select(*wanted).mapInArrow(EncodeTask(kernel, name, number), SHUFFLED))
             rows = reduce(lambda one, other: one.unionAll(other), packed).repartition("bucket")
             found = rows.mapInArrow(CountTask(kernel, tuple(tables)), COUNTED).toArrow().to_pylist()
         progress(1.0)
         return _total(kernel, found)
-
-
-def _wanted(kernel: Kernel, name: str, table: SparkTable) -> list[str]:
-    """The columns of a table that the kernel uses."""
-    known = set(kernel.encoders[name].layout.names)
-    return [f"`{column}`" for column in table.schema.names if column in known]
 
 
 def _total(kernel: Kernel, found: Sequence[Mapping[str, bytes]]) -> Counted:
@@ -48,20 +45,3 @@ def _total(kernel: Kernel, found: Sequence[Mapping[str, bytes]]) -> Counted:
     if times.max() > 1:
         raise PHSafeError("Spark delivered rows of one household key in several partitions, so they can't be counted")
     return total
-
-
-@contextlib.contextmanager
-def _pickled_by_value() -> Iterator[None]:
-    """Ship this package's code with the tasks, so that executors need not have it installed."""
-    from pyspark import cloudpickle  # noqa: PLC0415  (PySpark is an extra)
-
-    package = sys.modules[__name__.partition(".")[0]]
-
-    if package.__name__ in cloudpickle.list_registry_pickle_by_value():
-        yield
-        return
-    cloudpickle.register_pickle_by_value(package)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(package)

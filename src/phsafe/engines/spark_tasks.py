@@ -21,11 +21,11 @@ BUCKETS = 4096
 #: The bucket number of rows that carry the results of encoding.
 FOUND = -1
 #: The schema of shuffled rows: either a packed row of a table, or the results of encoding.
-SHUFFLED = "bucket INT, key INT, `table` TINYINT, record BIGINT, raw STRING, wrong INT, found BINARY"
+SHUFFLED = "bucket INT, key INT, `table` TINYINT, record BIGINT, raw BINARY, wrong INT, found BINARY"
 SHUFFLED_ARROW = pa.schema(
     [
         ("bucket", pa.int32()), ("key", pa.int32()), ("table", pa.int8()), ("record", pa.int64()),
-        ("raw", pa.string()), ("wrong", pa.int32()), ("found", pa.binary()),
+        ("raw", pa.binary()), ("wrong", pa.int32()), ("found", pa.binary()),
     ]
 )  # fmt: skip
 #: The schema of results: the buckets that a partition held, and what it counted.
@@ -60,7 +60,7 @@ class EncodeTask:
     def _shuffled(self, bucket: Array, rows: Rows, found: bytes | None) -> pa.RecordBatch:
         columns = [
             bucket.astype(np.int32), rows.key, np.full(len(rows), self.number, np.int8), rows.record.astype(np.int64),
-            pa.nulls(len(rows), pa.string()) if rows.raw is None else rows.raw,
+            pa.nulls(len(rows), pa.binary()) if rows.raw is None else rows.raw,
             pa.nulls(len(rows), pa.int32()) if rows.wrong is None else rows.wrong.view(np.int32),
             [found] * len(rows),
         ]  # fmt: skip

@@ -22,7 +22,7 @@ from phsafe.model.spec import Table
 
 #: The exponent of the point estimate of averages (`Unknowns.power`). For groups smaller than the noise, the mean of N/D
 #: (0) is too high for families and the mean weighted by units (1) is too low for households; 0.5 is a compromise that
-#: beats the 2020 mean for both. For larger groups the choice makes no difference (docs/estimation.md).
+#: beats the 2020 mean for both. For larger groups the choice makes no difference (docs/explanation/estimation.md).
 POWER = 0.5
 #: No population group has more people per household on average, everybody counted. The bound matters for groups smaller
 #: than the noise only.

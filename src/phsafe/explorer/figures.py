@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from phsafe.configs import line_sums
@@ -29,6 +29,8 @@ from phsafe.privacy_math.margins import Z
 CURVE_POINTS = 61
 #: How far the curve reaches on either side of the current budget, in powers of ten.
 CURVE_DECADES = 2
+#: How many configs' figures are kept: those that users change or compare with at the moment.
+KEPT = 128
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Figures:
     def rows(self) -> dict[Key, BudgetRow]:
         """The rows of `phsafe budget`, by tabulation and level."""
         return {(row.event.tabulation, row.event.level): row for row in self.budget.rows}
+
+    @cached_property
+    def _sum_of_levels(self) -> Fraction:
+        return sum((row.event.loss.unbounded for row in self.rows.values()), Fraction(0))
 
     def moe(self, part: line_sums.CellSum, level: str) -> float:
         """Return the MOE of a sum of basis cells by the paper's formula."""
@@ -82,10 +88,17 @@ class Figures:
 
     def row(self, key: Key) -> dict[str, Any]:
         """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""
+        return self._row_documents[key]
+
+    @cached_property
+    def _row_documents(self) -> dict[Key, dict[str, Any]]:
+        return {key: self._row(key) for key in self.rows}
+
+    def _row(self, key: Key) -> dict[str, Any]:
         row = self.rows[key]
         loss = row.event.loss
         stated = self.config.budgets[key[0]][key[1]]
-        share = float(loss.unbounded / sum(each.event.loss.unbounded for each in self.rows.values()))
+        share = float(loss.unbounded / self._sum_of_levels)
         return {
             "budget": text(stated),
             "unbounded": text(loss.unbounded),
@@ -130,8 +143,9 @@ class Figures:
             ],
         }
 
+    @cached_property
     def totals(self) -> dict[str, Any]:
-        """Return the privacy loss of the run, and its parts by tabulation and by level."""
+        """The privacy loss of the run, and its parts by tabulation and by level."""
         loss, tight = self.loss, self.budget.account.tight_total
         epsilon, epsilon_bounded = loss.epsilon(self.delta), loss.epsilon_bounded(self.delta)
         # The parts of levels can add up to more than the loss of the run, so shares are of the sum of all parts.
@@ -212,12 +226,17 @@ def figures(scenario: Scenario) -> tuple[Figures | None, Problems]:
     config, delta, problems = scenario.config()
     if config is None:
         return None, problems
-    found = Figures(config, delta)
     try:
-        found.budget  # noqa: B018  (raises if the noise could overflow 64-bit integers)
+        return _figures(config, delta), {}
     except PHSafeError as error:
         return None, {"scenario": "; ".join(error.reasons)}
-    return found, {}
+
+
+@lru_cache(maxsize=KEPT)
+def _figures(config: Config, delta: Decimal) -> Figures:
+    found = Figures(config, delta)
+    found.budget  # noqa: B018  (raises if the noise could overflow 64-bit integers)
+    return found
 
 
 def share_text(percent: float | None) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -43,7 +43,7 @@ class Solution:
 
     config: Config
     before: Config
-    weights: Mapping[Key, Decimal]
+    weights: Mapping[Key, Decimal] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals of the stated budgets and the weighted sums of squared MOEs, before and after."""

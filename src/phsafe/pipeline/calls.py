@@ -15,7 +15,6 @@ from phsafe.errors import Reasons
 from phsafe.model.exact_numbers import Exact
 from phsafe.model.spec import CatalogSource
 from phsafe.pipeline.exact_counts import tidy, write_counts
-from phsafe.pipeline.exact_tables import finished_tables, write_finished
 from phsafe.pipeline.publish import publish
 from phsafe.pipeline.release_ledger import LedgerChoice, default_ledger
 from phsafe.pipeline.scan import Settings, Source, count_source, open_source, validate_source
@@ -163,6 +162,8 @@ def exact_tables(
         [1711, 420, 444, 847]
 
     """
+    from phsafe.pipeline.exact_tables import finished_tables, write_finished  # noqa: PLC0415  (loads SciPy)
+
     folder = None if out is None else Path(out)
     with _opened(config, data, catalog, options, folder, Config.at_every_level) as (loaded, source):
         settings = Settings(truncate, allow_unclassified, skip_validation, allow_empty_states)

@@ -62,7 +62,13 @@ def open_source(data: DataSource, options: EngineOptions | None = None, reader: 
 
 
 def scan_tables(
-    tables: Tables, config: Config, engine: Engine, *, examples: int = 0, progress: Progress = silent
+    tables: Tables,
+    config: Config,
+    engine: Engine,
+    *,
+    validates: bool = True,
+    examples: int = 0,
+    progress: Progress = silent,
 ) -> Tabulated:
     """Count and check every row of the input tables in one pass.
 
@@ -70,6 +76,7 @@ def scan_tables(
         tables: The input.
         config: What to count.
         engine: The engine that opened the tables.
+        validates: Whether to check the rules. Counts don't depend on it.
         examples: How many household keys to keep for each violated rule.
         progress: Called with the current stage and the share of the work done.
 
@@ -79,7 +86,7 @@ def scan_tables(
     """
     plan = Plan(config)
     plan.check_columns(tables.tables["geo"].schema.names)
-    kernel = plan.kernel(examples)
+    kernel = plan.kernel(examples, validates=validates)
     progress("counting", 0.0)
     counted = engine.scan(tables.tables, kernel, lambda done: progress("counting", done))
     progress("counted", 1.0)
@@ -107,8 +114,9 @@ def count(
 def count_source(config: Config, source: Source, settings: Settings, progress: Progress = silent) -> Counts:
     """Count an open source, like `count`."""
     tables = source.tables()
-    tabulated = scan_tables(tables, config, source.engine, progress=progress)
-    if not settings.skip_validation:
+    validates = not settings.skip_validation
+    tabulated = scan_tables(tables, config, source.engine, validates=validates, progress=progress)
+    if validates:
         found = report(
             tabulated, tables.extra, allow_unclassified=settings.allow_unclassified,
             allow_empty_states=settings.allow_empty_states,

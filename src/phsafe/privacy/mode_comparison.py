@@ -52,7 +52,7 @@ class ModeGain:
     bounded: tuple[float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """The budgets of a config under all sensitivity modes. Create one with `compare`.
 
@@ -115,11 +115,15 @@ class Comparison:
         """The comparison as JSON."""
         return dumps(self.to_dict())
 
+    def __repr__(self) -> str:
+        losses = (f"{b.config.sensitivity} {round_up(b.loss.unbounded, 6)}" for b in self.budgets)
+        return f"Comparison({UNITS[self.budgets[0].config.privacy]}: {', '.join(losses)})"
+
     def _repr_html_(self) -> str:
         return comparison_html(self)
 
     def render(self) -> RenderableType:
-        """The comparison as Rich tables for a terminal: margins of error, and losses by tabulation and by mode."""
+        """The comparison as Rich tables for a terminal: the losses by mode first, then by tabulation, and margins."""
         from rich.console import Group  # noqa: PLC0415
 
         keys = [(row.event.tabulation, row.event.level) for row in self.budgets[0].rows]
@@ -129,8 +133,9 @@ class Comparison:
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
         losses[TIGHT_NAME] = self.published_accounted_tightly
         notes = (NEIGHBOURS_NOTE, f"All modes but published: {MODE_CAVEAT}")
-        rest = (self._published_losses(), loss_table(losses, self.budgets[0].delta), self._gains())
-        return Group(*tables, *rest, *notes)
+        return Group(
+            loss_table(losses, self.budgets[0].delta), *notes, self._gains(), self._published_losses(), *tables
+        )
 
     def _finished(self) -> dict[str, dict[str, dict[str, float]]]:
         """The margins after joint estimation by mode, tabulation and level."""
