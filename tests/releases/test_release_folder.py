@@ -99,7 +99,7 @@ def test_an_intact_release_opens(folder):
     assert release.table("PH1")["TABULATION"].unique().sort().to_list() == ["PH1_denom", "PH1_num"]
     with pytest.raises(OutputError, match="expected one of PH1_num"):
         release.measurements("PH9")
-    with pytest.raises(OutputError, match="published table"):
+    with pytest.raises(OutputError, match=r"expected one of PH1, PH2, .+, got 'PH9'$"):
         release.table("PH9")
 
 

@@ -10,7 +10,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from phsafe.display.charts import Interval, intervals
+from phsafe.display.charts import Interval
+from phsafe.display.interval_svg import interval_svg
 from phsafe.errors import ConfigError
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.pinned_groups import tabulation_label
@@ -110,7 +111,7 @@ def _groups(view: View, pins: list[dict[str, Any]]) -> str:
             drawn.append(Interval(label, 100, 100 - share, 100 + share, f"± {now['share_text']}"))
     heads = f"<th>Group</th><th>± now</th><th>± {escape(_base_name(view))}</th><th>Change</th>"
     about = "after joint estimation" if any(pin["finished"] for pin in pins) else "of the noisy counts"
-    chart = intervals("90 % margin of error, in % of the group", about, drawn, from_zero=False) if drawn else ""
+    chart = interval_svg("90 % margin of error, in % of the group", about, drawn) if drawn else ""
     return (
         f"<h2>Pinned groups: 90 % margin of error, {about}</h2>"
         f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{chart}"
