@@ -48,7 +48,7 @@ def says(page: Page, words: str) -> None:
 
 def margin(words: str) -> float:
     """Read the margin that holds now from the words of a card."""
-    return float(re.search(r"± ([\d.,]+)\s+now", words)[1].replace(",", ""))
+    return float(re.search(r"± ([\d.,]+)\s+people now", words)[1].replace(",", ""))
 
 
 def finished(page: Page) -> None:

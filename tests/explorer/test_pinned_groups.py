@@ -122,18 +122,6 @@ def test_finished_margins_are_those_of_the_joint_fit_and_never_larger():
     assert again["pins"][0]["finished"]["moe"] == children["finished"]["moe"]
 
 
-def test_two_states_represent_all(monkeypatch):
-    config = Config.load({**US.to_production(), "state_filter": ["11", "44", "50", "56"]})
-    for mode in ("published", "structured"):
-        small = joint_margins.joint_moe(config.with_sensitivity(mode))
-        joint_margins.joint_fit.cache_clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(joint_margins, "_by_state", lambda _: False)
-            full = joint_margins.joint_moe(config.with_sensitivity(mode))
-        joint_margins.joint_fit.cache_clear()
-        assert small == pytest.approx(full, rel=1e-10)
-
-
 def test_pure_dp_has_no_finished_margins():
     document = scenario_2020().to_dict() | {"privacy": "puredp"}
     assert finish({"scenario": document, "pins": [CHILDREN]})["state"] == "unavailable"

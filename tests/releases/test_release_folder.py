@@ -145,6 +145,9 @@ def test_edited_counts_with_recomputed_hashes_are_found_on_the_ledger(phsafe_com
     manifest["files"]["PH2/ph2.csv"] = hash_file(folder / "PH2" / "ph2.csv")
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert phsafe_command("check", folder).code == 0, "by itself it is consistent"
+    assert phsafe.check(folder).path == folder
+    with pytest.raises(phsafe.PHSafeError, match="is not the file that the ledger recorded"):
+        phsafe.check(folder, ledger, tmp_path / "ledger.pub")
     found = phsafe_command("check", folder, "--ledger", ledger)
     assert found.code == 1
     for name in ("manifest.json", "PH2/ph2.csv"):

@@ -14,7 +14,6 @@ from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 from phsafe.estimation.table_lines import basis, counted
 from phsafe.model.levels import TOTAL
 
-
 #: The weight of a sum that no table shows, relative to one that a table shows.
 UNPUBLISHED = 0.5
 

@@ -190,10 +190,13 @@ def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     columns = []
     for document in documents:
         scenario = Scenario.from_dict(document, catalog)
-        found, problems = figures(scenario)
+        view, problems = View.read({"scenario": document, "baseline": documents[0], "pins": body.get("pins")}, catalog)
         column: dict[str, Any] = {"name": scenario.name, "problems": problems}
-        if found is not None:
+        if view is not None:
+            view.finish()
+            found = view.found
             column |= {
+                "pins": view.pin_answers(),
                 "sensitivity": scenario.sensitivity,
                 "privacy": scenario.privacy,
                 "totals": found.totals,

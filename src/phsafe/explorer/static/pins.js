@@ -39,7 +39,7 @@ function says(pin) {
   const before = pin.before && (pin.finished ? pin.before.finished : pin.before.measured);
   return [
     el("p", { class: `says ${now.verdict}` }, now.sentence), range(pin, now),
-    el("p", {}, el("strong", {}, `± ${now.moe_text}`), ` now${pin.finished ? "" : " (noise alone)"}: ${VERDICTS[now.verdict]}`),
+    el("p", {}, el("strong", {}, `± ${now.moe_text}`), `${pin.kind === "count" ? ` ${pin.unit}` : ""} now${pin.finished ? "" : " (noise alone)"}: ${VERDICTS[now.verdict]}`),
     baselineName() ? el("p", {}, before ? `± ${before.moe_text} in ${baselineName()} ` : `not published in ${baselineName()} `, chip(shownChange(pin))) : null,
     pin.finished && pin.measured ? el("small", {}, `Noise alone, before estimation: ± ${pin.measured.moe_text}. `) : null,
     pin.noise_and_truncation ? el("small", {}, `Truncation leaves out about ${pin.noise_and_truncation.dropped_text} people.`) : null];
@@ -92,7 +92,7 @@ function search() {
       hint.textContent = answer.hint || (answer.more ? `${answer.more} more: add a word to narrow it down.` : "");
     } catch (error) { hint.textContent = error.message; }
   };
-  const input = el("input", { id: "pin-words", type: "search", autocomplete: "off", placeholder: "for example: renters Vermont, Hispanic families, children Wyoming", "aria-label": "Words", maxlength: "120", oninput: look });
+  const input = el("input", { id: "pin-words", type: "text", autocomplete: "off", placeholder: "for example: renters Vermont, Hispanic families, children Wyoming", "aria-label": "Words", maxlength: "120", oninput: look });
   openDialog("Add a group", el("p", {}, "Type a state, a race or ethnicity, and what is counted. Counts and averages can be added, and any line of a table."), input, hint, found);
   input.focus();
   look();
