@@ -9,7 +9,7 @@
 Exact counts are computed once and kept in WORK. Noise is normal (or geometric) from NumPy, which is fast and good
 enough for a benchmark. Prints Markdown: first the errors of raw counts, of least squares (m̂), of the joint and the
 independent points against truncated counts, and how often a point is outside its own interval before widening; then
-coverage of the untruncated truth by the intervals of everybody.
+coverage of the untruncated truth by the intervals, with and without the people beyond the thresholds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,10 @@ from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import DENSITIES, NORMAL
-from phsafe.estimation.fit import fit_with, project
+from phsafe.estimation.fit import Fit, Projection, fit_with, project
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.published_lines import PublishedLines, published_lines
 from phsafe.estimation.table_lines import counted
 from phsafe.pipeline.scan import Settings, count
@@ -86,48 +88,77 @@ def line_keys(config: Config, lines: PublishedLines) -> tuple[np.ndarray, pl.Dat
     return np.array(rows), pl.DataFrame(keys, schema=KEYS, orient="row")
 
 
-def run(config: Config, counts: dict[bool, Counts], draws: int, seed: int) -> pl.DataFrame:
-    """Squared errors, points outside their interval, and coverage, as means over draws, one row per published line."""
-    release = skeleton(config)
-    kept = np.concatenate([counts[True][key] for key in release.blocks]).astype(float)
-    beyond = [block.tabulation.beyond is not None for block in release.blocks.values()]
-    everyone = np.concatenate([counts[cut][key] for key, cut in zip(release.blocks, beyond, strict=True)]).astype(float)
-    projection, lines = project(release), published_lines(release)
-    scale = np.sqrt(projection.variance(lines.sums))
-    rows, keys = line_keys(config, lines)
-    sums, rng = lines.sums[rows], np.random.default_rng(seed)
-    cut, truth = sums @ kept, sums @ everyone
-    found = {
-        name: np.zeros(len(rows))
-        for name in (*METHODS, "OUTSIDE", "COVERED", "COVERED_CUT", "WIDTH", "EVERYBODY", "CUT")
-    }
-    spread = release.density.scale(release.variances)
-    for _ in range(draws):
-        y = kept + noise(release, rng)
-        drawn, fit = replace(release, counts=y), fit_with(projection, y)
+@dataclass(frozen=True)
+class World:
+    """Exact counts of a population, and what doesn't change between releases of it."""
+
+    config: Config
+    release: Measured
+    kept: np.ndarray
+    everyone: np.ndarray
+    projection: Projection
+    lines: PublishedLines
+    #: The published lines of tables, with their keys, the truth and the households of their group.
+    rows: np.ndarray
+    keys: pl.DataFrame
+
+    @classmethod
+    def of(cls, config: Config, counts: dict[bool, Counts]) -> World:
+        """Prepare a population. `counts[True]` are truncated, `counts[False]` are not."""
+        release = skeleton(config)
+        kept = np.concatenate([counts[True][key] for key in release.blocks]).astype(float)
+        beyond = [block.tabulation.beyond is not None for block in release.blocks.values()]
+        chosen = [counts[cut][key] for key, cut in zip(release.blocks, beyond, strict=True)]
+        everyone = np.concatenate(chosen).astype(float)
+        lines = published_lines(release)
+        rows, keys = line_keys(config, lines)
+        households = _households(release, counts[True])
+        group = keys.select("TYPE", "REGION", "ITERATION").rows()
+        keys = keys.with_columns(
+            HOUSEHOLDS=np.array([households.get(key, 0) for key in group]), TRUTH=lines.sums[rows] @ everyone
+        )
+        return cls(config, release, kept, everyone, project(release), lines, rows, keys)
+
+    def draws(self, number: int, seed: int) -> Iterator[tuple[Measured, Fit]]:
+        """Yield noisy releases with their least-squares fit."""
+        rng = np.random.default_rng(seed)
+        for _ in range(number):
+            y = self.kept + noise(self.release, rng)
+            yield replace(self.release, counts=y), fit_with(self.projection, y)
+
+
+def errors(world: World, draws: int, seed: int) -> pl.DataFrame:
+    """Squared errors against truncated counts, and points outside their interval: means over draws, by line."""
+    lines, rows, density = world.lines, world.rows, world.release.density
+    scale, sums = np.sqrt(world.projection.variance(lines.sums)), lines.sums[rows]
+    cut, spread = sums @ world.kept, density.scale(world.release.variances)
+    found = {name: np.zeros(len(rows)) for name in (*METHODS, "OUTSIDE")}
+    for drawn, fit in world.draws(draws, seed):
         model = Joint(drawn, fit, lines, scale, points(drawn, fit.estimates, lines, scale))
-        cells = np.rint(y + spread * release.density.mean_above(-y / spread))
-        shown = (sums @ y, sums @ fit.estimates, sums @ model.points.counts, sums @ cells)
+        cells = np.rint(drawn.counts + spread * density.mean_above(-drawn.counts / spread))
+        shown = (sums @ drawn.counts, sums @ fit.estimates, sums @ model.points.counts, sums @ cells)
         for name, values in zip(METHODS, shown, strict=True):
             found[name] += np.square(values - cut)
-        low, high = (np.floor(model.intervals(rows)[0]), np.ceil(model.intervals(rows)[1]))
-        found["OUTSIDE"] += (shown[2] < low) | (shown[2] > high)
-        found["COVERED_CUT"] += (np.maximum(low, 0) <= truth) & (truth <= high)
-        found["CUT"] += np.square(shown[1] - truth)
-        whole = everybody(drawn, fit)
-        center, width = sums @ whole.estimates, np.sqrt(whole.variance(sums))
-        low, high = NORMAL.shortest(-center / width)
-        low, high = np.maximum(np.floor(center + width * low), 0), np.ceil(center + width * high)
-        found["COVERED"] += (low <= truth) & (truth <= high)
-        found["WIDTH"] += high - low
-        found["EVERYBODY"] += np.square(center - truth)
-    households = _households(release, counts[True])
-    group = keys.select("TYPE", "REGION", "ITERATION").rows()
-    return keys.with_columns(
-        HOUSEHOLDS=np.array([households.get(key, 0) for key in group]),
-        TRUTH=truth,
-        **{name: values / draws for name, values in found.items()},
-    )
+        low, high = model.intervals(rows)
+        found["OUTSIDE"] += (shown[2] < np.floor(low)) | (shown[2] > np.ceil(high))
+    return world.keys.with_columns(**{name: values / draws for name, values in found.items()})
+
+
+def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = None) -> pl.DataFrame:
+    """Coverage of the truth with and without the people beyond the thresholds: means over draws, by line."""
+    sums = world.lines.sums[world.rows]
+    truth = world.keys["TRUTH"].to_numpy()
+    names = ("COVERED", "SQUARE", "WIDTH", "COVERED_CUT", "SQUARE_CUT", "WIDTH_CUT")
+    found = {name: np.zeros(len(truth)) for name in names}
+    for drawn, fit in world.draws(draws, seed):
+        for end, cells in (("", everybody(drawn, fit, shares)), ("_CUT", fit)):
+            center, width = sums @ cells.estimates, np.sqrt(cells.variance(sums))
+            low, high = NORMAL.shortest(-center / width)
+            low, high = np.maximum(np.floor(center + width * low), 0), np.ceil(center + width * high)
+            found["COVERED" + end] += (low <= truth) & (truth <= high)
+            found["WIDTH" + end] += high - low
+            found["SQUARE" + end] += np.square(center - truth)
+    return world.keys.with_columns(**{name: values / draws for name, values in found.items()})
 
 
 def _households(release: Measured, counts: Counts) -> dict[tuple[str, str, str], int]:
@@ -140,8 +171,8 @@ def _households(release: Measured, counts: Counts) -> dict[tuple[str, str, str],
     return found
 
 
-def report(lines: pl.DataFrame) -> str:
-    """Format the results as Markdown."""
+def error_report(lines: pl.DataFrame) -> str:
+    """Format errors as Markdown."""
     rmse = [pl.col(name).mean().sqrt() for name in METHODS]
     out = [
         "| table | level | raw | m̂ | joint | independent | joint / m̂ | worst region | outside, % |",
@@ -160,37 +191,59 @@ def report(lines: pl.DataFrame) -> str:
         )
     top = regions.sort("OTHER").row(-1, named=True)
     empty = lines.filter(LEVEL="H, I", TRUTH=0)["OUTSIDE"].mean() or 0
-    out += [
-        f"\nLargest joint / independent: {top['OTHER']:.2f} ({top['TABLE']}, {top['LEVEL']}, region {top['REGION']}). "
-        f"Outside in empty H, I cells: {100 * empty:.1f} %.\n",
-        "| table | level | coverage, ≥ 100 households | without | 10–99 | 1–9 | 0 | RMSE | without | width |",
-        "|---" * 10 + "|",
+    ratio = {own: regions.filter((pl.col("LEVEL") == "H, I") == own)["RATIO"].max() for own in (False, True)}
+    out.append(
+        f"\nLargest joint / m̂: {ratio[False]:.3f} in * and A–G, {ratio[True] or 0:.3f} in H, I. Largest joint / "
+        f"independent: {top['OTHER']:.3f} ({top['TABLE']}, {top['LEVEL']}, region {top['REGION']}). Outside: "
+        f"{100 * lines['OUTSIDE'].mean():.2f} %; in empty H, I cells {100 * empty:.1f} %.\n"
+    )
+    return "\n".join(out)
+
+
+def coverage_report(lines: pl.DataFrame) -> str:
+    """Format coverage as Markdown: by table, level and group size; nation rows pooled; and the worst region."""
+    out = [
+        "| table | level | coverage, ≥ 100 households | without | 10–99 | 1–9 | 0 | RMSE | without | width | without |",
+        "|---" * 11 + "|",
     ]
     n = pl.col("HOUSEHOLDS")
     sizes = {"large": n >= 100, "ten": n.is_between(10, 99), "one": n.is_between(1, 9), "none": n == 0}
     shares = [pl.col("COVERED").filter(sizes[name]).mean().alias(name) for name in sizes]
     old = [pl.col("COVERED_CUT").filter(sizes["large"]).mean().alias("old")]
-    by = lines.group_by("TABLE", "TYPE", "LEVEL").agg(
-        *shares, *old, pl.col("EVERYBODY", "CUT").mean().sqrt(), pl.col("WIDTH").mean()
-    )
+    squares = pl.col("SQUARE", "SQUARE_CUT").mean().sqrt()
+    by = lines.group_by("TABLE", "TYPE", "LEVEL").agg(*shares, *old, squares, pl.col("WIDTH", "WIDTH_CUT").mean())
     for row in by.sort("TABLE", "TYPE", "LEVEL").iter_rows(named=True):
         share = [f"{100 * row[k]:.1f}" if row[k] is not None else "–" for k in ("large", "old", "ten", "one", "none")]
         out.append(
             f"| {row['TABLE']} | {row['TYPE']} {row['LEVEL']} | {' | '.join(share)} "
-            f"| {row['EVERYBODY']:.1f} | {row['CUT']:.1f} | {row['WIDTH']:.0f} |"
+            f"| {row['SQUARE']:.1f} | {row['SQUARE_CUT']:.1f} | {row['WIDTH']:.0f} | {row['WIDTH_CUT']:.0f} |"
         )
-    return "\n".join(out)
+    nation = lines.filter(n >= 100, TYPE="USA").group_by("TABLE").agg(pl.col("COVERED").mean()).sort("TABLE")
+    pooled = ", ".join(f"{table} {100 * share:.1f}" for table, share in nation.iter_rows())
+    regions = lines.filter(n >= 100, TYPE="STATE").group_by("TABLE", "REGION").agg(pl.col("COVERED").mean())
+    worst = [f"{t} {100 * s:.1f} ({r})" for t, r, s in regions.sort("COVERED").group_by("TABLE").first().iter_rows()]
+    return "\n".join([*out, f"\nNation rows pooled: {pooled}. Worst state: {', '.join(sorted(worst))}."])
 
 
-def public_shares(config: Config, counts: dict[bool, Counts]) -> dict[str, object]:
-    """Public shares from exact counts of the nation: a curve over thresholds, and factors at the thresholds used."""
-    curves = json.loads(Path("src/phsafe/explorer/truncation.json").read_text())["shares"]
+def public_shares(
+    config: Config, counts: dict[bool, Counts], curves: dict[str, dict[str, float]], few: float = 0.0
+) -> dict[str, object]:
+    """Public shares from exact counts: a curve over thresholds, and factors at the thresholds used.
+
+    Args:
+        config: A config that measures what truncation drops.
+        counts: Its counts, with and without truncation.
+        curves: Tabulation → threshold → percentage of people dropped.
+        few: Dropped people of a small sample, which draw its factors towards 1.
+    """
 
     def factor(people: float, kept: float, share: float) -> float:
-        return float(f"{(people - kept) / kept / share:.4g}") if kept and share else 1.0
+        return float(f"{(people - kept + few) / (kept * share + few):.4g}") if kept * share + few else 1.0
 
     found: dict[str, object] = {}
     for t in config.catalog.tabulations:
+        if (t.name, "usa_*") not in counts[True]:
+            continue
         if t.is_truncated:
             all_people, kept = (counts[cut][t.name, "usa_*"] for cut in (False, True))
             share = (all_people.sum() - kept.sum()) / kept.sum()
@@ -219,7 +272,7 @@ def public_shares(config: Config, counts: dict[bool, Counts]) -> dict[str, objec
             per = {}
             for (number, cell), n in zip(t.cells.items(), households, strict=True):
                 people = dropped[[implies(c, cell) for c in t.beyond.cells.values()]].sum()
-                per[str(number)] = float(f"{people / n / mean:.4g}") if n else 1.0
+                per[str(number)] = float(f"{(people + few) / (n * mean + few):.4g}") if n + few else 1.0
             found[t.name] = {"per_household": per}
     return found
 
@@ -236,7 +289,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the made-up data")
     parser.add_argument("--sensitivity", default="published")
     parser.add_argument("--privacy", default="zcdp")
+    parser.add_argument("--epsilon", action="store_true", help="pure DP with ε = 2√ρ, for the same variance")
     parser.add_argument("--drop", nargs="*", default=[], help="tabulations and levels without budget")
+    parser.add_argument("--only", choices=("errors", "coverage"), help="print one of the two")
     parser.add_argument("--shares", type=Path, help="write public shares to this file, and nothing else")
     arguments = parser.parse_args()
     is_file = Path(arguments.config).exists()
@@ -245,7 +300,11 @@ def main() -> None:
         document["state_filter"] = arguments.states.split(",")
     for name, levels in document["privacy_budget"].items():
         levels.update({level: 0 for level in levels if {name, level} & set(arguments.drop)})
-    document |= {"sensitivity": arguments.sensitivity, "privacy_defn": arguments.privacy}
+    if arguments.epsilon:
+        for levels in document["privacy_budget"].values():
+            levels.update({level: round(2 * float(budget) ** 0.5, 6) for level, budget in levels.items()})
+    privacy = "puredp" if arguments.epsilon else arguments.privacy
+    document |= {"sensitivity": arguments.sensitivity, "privacy_defn": privacy}
     config = Config.load(document)
     arguments.work.mkdir(exist_ok=True)
     name = f"{'-'.join(config.states[:6])}-{arguments.households}-{arguments.seed}"
@@ -255,10 +314,15 @@ def main() -> None:
     cache = arguments.work / f"{data.name}-{Path(arguments.config).stem}-{'-'.join(arguments.drop)}.pickle"
     counts = exact(config, data, cache)
     if arguments.shares:
-        text = {"source": "synthetic households (phsafe synth)", "tabulations": public_shares(config, counts)}
+        curves = json.loads(Path("src/phsafe/explorer/truncation.json").read_text())["shares"]
+        text = {"source": "synthetic households (phsafe synth)", "tabulations": public_shares(config, counts, curves)}
         arguments.shares.write_text(json.dumps(text) + "\n")
         return
-    print(report(run(config, counts, arguments.draws, seed=arguments.seed)))
+    world = World.of(config, counts)
+    if arguments.only != "coverage":
+        print(error_report(errors(world, arguments.draws, arguments.seed)))
+    if arguments.only != "errors":
+        print(coverage_report(coverage(world, arguments.draws, arguments.seed)))
 
 
 if __name__ == "__main__":

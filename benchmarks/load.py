@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -29,7 +30,7 @@ DATA = ROOT / "tests" / "data" / "small"
 #: The most that memory may grow, as a share, from the second tenth of the releases to the last.
 GROWTH = 0.05
 #: The calls that a user of the page makes, with their relative frequencies.
-CALLS = {"evaluate": 16, "start": 2, "compare": 1, "joint": 1}
+CALLS = {"evaluate": 16, "finished": 8, "search": 2, "start": 2, "compare": 1}
 #: Seconds between one user's calls, as when typing.
 PAUSE = (0.2, 2.0)
 
@@ -123,6 +124,12 @@ def _resident(process: int | str = "self") -> int:
     return int(line.split()[1]) * 1024
 
 
+def _processor(process: int) -> float:
+    """The processor time that a process has used, in seconds; unlike the clock, it ignores what else is running."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 # --- the explorer -------------------------------------------------------------------------------------------------
 
 
@@ -133,9 +140,9 @@ def explorer(users: int, seconds: float) -> bool:
         assert server.stdout is not None
         try:
             address, token = server.stdout.readline().strip().split("/#token=")
-            before = _resident(server.pid)
+            before, spent = _resident(server.pid), _processor(server.pid)
             answers = asyncio.run(_crowd(int(address.rpartition(":")[2]), token, users, seconds))
-            after = _resident(server.pid)
+            after, spent = _resident(server.pid), _processor(server.pid) - spent
         finally:
             server.terminate()
     times = sorted(answer[1] for answer in answers)
@@ -146,7 +153,8 @@ def explorer(users: int, seconds: float) -> bool:
         f"median {at(0.5):.0f} ms, 95 % {at(0.95):.0f} ms, 99 % {at(0.99):.0f} ms, slowest {at(1):.0f} ms; ",
         end="",
     )
-    print(f"memory of the server {before / 2**20:.0f} → {after / 2**20:.0f} MB")
+    print(f"memory of the server {before / 2**20:.0f} → {after / 2**20:.0f} MB; ", end="")
+    print(f"processor time {1000 * spent / max(1, len(answers)):.0f} ms an answer", flush=True)
     for call in CALLS:
         of = sorted(1000 * answer[1] for answer in answers if answer[0] == call)
         if of:
@@ -157,27 +165,29 @@ def explorer(users: int, seconds: float) -> bool:
 async def _crowd(port: int, token: str, users: int, seconds: float) -> list[tuple[str, float, int]]:
     status, start = await _ask(port, token, "start", {})
     assert status == 200, status
-    scenario = json.loads(start)["scenarios"][0]
+    first = json.loads(start)
+    scenario, pins = first["scenarios"][0], first["pins"]
     end = time.monotonic() + seconds
     answers: list[tuple[str, float, int]] = []
-    await asyncio.gather(*(_user(port, token, scenario, end, random.Random(i), answers) for i in range(users)))
+    await asyncio.gather(*(_user(port, token, (scenario, pins), end, random.Random(i), answers) for i in range(users)))
     return answers
 
 
 async def _user(
     port: int,
     token: str,
-    scenario: dict[str, object],
+    shown: tuple[dict[str, object], list[object]],
     end: float,
     rng: random.Random,
     answers: list[tuple[str, float, int]],
 ) -> None:
+    scenario, pins = shown
     while time.monotonic() < end:
         await asyncio.sleep(rng.uniform(*PAUSE))
         call = rng.choices(list(CALLS), list(CALLS.values()))[0]
         typed = json.loads(json.dumps(scenario))
         typed["entries"]["PH3"]["state_*"]["value"] = f"{rng.uniform(0.001, 0.9):.6f}"
-        body = {"scenario": typed, "scenarios": [typed, scenario]}
+        body = {"scenario": typed, "scenarios": [typed, scenario], "pins": pins, "words": "children wyoming"}
         started = time.perf_counter()
         status, _ = await _ask(port, token, call, body)
         answers.append((call, time.perf_counter() - started, status))

@@ -4,7 +4,7 @@
 
 Generates the households in the folder WORK unless they exist, tabulates them on Spark and on DuckDB, and compares the
 files byte for byte. Then times `bare_spark.py` on the same tables: the minimum that any Spark program does with them.
-Use the figures per household to size a cluster; see docs/spark.md.
+Use the figures per household to size a cluster; see docs/how-to/spark.md.
 """
 
 from __future__ import annotations

@@ -60,6 +60,7 @@ READ_BY_HAND = {
     "cycler": "BSD-3-Clause",
     "docutils": "CC-PDDC AND BSD-2-Clause AND BSD-3-Clause AND PSF-2.0",
     "ipython-pygments-lexers": "BSD-3-Clause",
+    "isodate": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "jupyter-client": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
@@ -79,6 +80,7 @@ READ_BY_HAND = {
     "sphinxcontrib-qthelp": "BSD-2-Clause",
     "sphinxcontrib-serializinghtml": "BSD-2-Clause",
     "traitlets": "BSD-3-Clause",
+    "uritemplate": "BSD-3-Clause OR Apache-2.0",
 }
 
 
@@ -137,7 +139,8 @@ def sbom() -> dict[str, object]:
     packages = locked("run")
     files = hashes("run")
     digest = hashlib.sha256((HERE / "run.lock").read_bytes()).hexdigest()
-    root = f"pkg:pypi/{project['name']}@{project['version']}"
+    version = metadata(project["name"])["Version"]
+    root = f"pkg:pypi/{project['name']}@{version}"
     references = {name: [f"pkg:pypi/{name}@{version}" for version in versions] for name, versions in packages.items()}
     components = [
         {
@@ -158,7 +161,7 @@ def sbom() -> dict[str, object]:
         "version": 1,
         "metadata": {
             "component": {
-                "type": "application", "bom-ref": root, "name": project["name"], "version": project["version"],
+                "type": "application", "bom-ref": root, "name": project["name"], "version": version,
                 "purl": root, "licenses": [{"expression": project["license"]}],
             },
             "properties": [{"name": "phsafe:requirements/run.lock:sha256", "value": digest}],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib.util
 import json
 import os
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +51,16 @@ def test_every_licence_is_approved(inventory):
 
 def test_the_list_of_licences_is_up_to_date(inventory):
     assert inventory.LICENCES.read_text() == inventory.licences(), "run python3 dev.py licences"
+
+
+def test_the_bundled_library_is_the_documented_one():
+    """A changed library needs a new hash in the documentation, and its licence in every report."""
+    static = ROOT / "src" / "phsafe" / "reports" / "static"
+    shipped = static / "write-excel-file.min.js"
+    page = (ROOT / "docs" / "development" / "supply-chain.md").read_text()
+    assert hashlib.sha256(shipped.read_bytes()).hexdigest() in page
+    assert [path.name for path in static.glob("*.min.js")] == [shipped.name]
+    assert (static / "write-excel-file.LICENSE.txt").read_text().count("MIT License") == 2
 
 
 @pytest.mark.parametrize(
@@ -102,8 +115,8 @@ def recipe():
     return [tuple(line.split(maxsplit=1)) for line in lines if line and not line.startswith("#")]
 
 
-def program_of_tasks():
-    spec = importlib.util.spec_from_file_location("dev", ROOT / "dev.py")
+def program(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -112,7 +125,7 @@ def program_of_tasks():
 def test_the_container_is_built_from_files_that_exist():
     copied = [rest.split()[0] for word, rest in recipe() if word == "COPY" and not rest.startswith("--from=")]
     made = "wheelhouse"
-    assert made in copied and made in program_of_tasks().TASKS
+    assert made in copied and made in program("dev").TASKS
     assert [path for path in copied if path != made and not (ROOT / path).exists()] == []
     rules = [line for line in (ROOT / ".containerignore").read_text().splitlines() if not line.startswith("#")]
     assert rules == ["*", *(f"!{path}" for path in copied)], "nothing else may get into an image"
@@ -137,35 +150,41 @@ def test_the_container_runs_programs_and_options_that_exist():
 
 
 def test_the_installation_page_has_the_commands_of_the_recipe():
-    page = (ROOT / "docs" / "install.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text()
     for _, command in (entry for entry in recipe() if entry[0] == "RUN" and "pip install" in entry[1]):
         assert command.replace("/opt/phsafe", "phsafe-env").replace("/build/", "") in page
 
 
-def test_the_wheelhouse_is_tested_without_an_index(tmp_path, monkeypatch, capsys):
-    """The commands of the task, in order: download with hashes, build, install from the folder alone, run."""
-    dev = program_of_tasks()
-    calls = []
+def test_the_wheelhouse_is_tested_without_an_index(tmp_path, monkeypatch):
+    """The commands of the session, in order: download with hashes, build, install from the folder alone, run."""
+    sessions, calls = program("noxfile"), []
+    monkeypatch.setattr(sessions.venv, "create", lambda *_, **__: None)
 
-    def call(command, folder=ROOT):
-        calls.append(" ".join(map(str, command)))
-        if "hatchling" in calls[-1]:
-            (tmp_path / "house").mkdir()
-            (tmp_path / "house" / "phsafe-0.1.0-py3-none-any.whl").write_text("")
-        return 0
+    class Session:
+        """Replaces nox's own: records commands instead of running them."""
 
-    monkeypatch.setattr(dev, "call", call)
-    monkeypatch.setattr(dev, "install", lambda which: None)
-    monkeypatch.setattr(dev.venv, "create", lambda *_, **__: None)
-    assert dev.wheelhouse([str(tmp_path / "house")]) == 0
+        posargs = (str(tmp_path / "house"),)
+        virtualenv = SimpleNamespace(venv_backend="none")
+        chdir = staticmethod(contextlib.chdir)
+
+        def run(self, *command, external=False):
+            calls.append(" ".join(command))
+            if "hatchling" in command:
+                (tmp_path / "house").mkdir()
+                (tmp_path / "house" / "phsafe-0.2.0-py3-none-any.whl").write_text("")
+
+        def error(self, message):
+            raise AssertionError(message)
+
+    sessions.wheelhouse(Session())
     download, build, packages, wheel, *runs = calls
     assert "--require-hashes" in download and "--only-binary=:all:" in download
     assert "build -t wheel" in build
     assert all(f"--no-index --find-links={tmp_path / 'house'}" in step for step in (packages, wheel))
-    assert "--require-hashes" in packages and wheel.endswith("phsafe-0.1.0-py3-none-any.whl")
-    assert [run.split("/phsafe ")[1].split()[0] for run in runs] == [words[0] for words in dev.PACKAGE_STEPS]
-    assert dev.wheelhouse([str(tmp_path / "house")]) == 1
-    assert "doesn't exist yet" in capsys.readouterr().out
+    assert "--require-hashes" in packages and wheel.endswith("phsafe-0.2.0-py3-none-any.whl")
+    assert [run.split("/phsafe ")[1].split()[0] for run in runs] == [words[0] for words in sessions.PACKAGE_STEPS]
+    with pytest.raises(AssertionError, match="doesn't exist yet"):
+        sessions.wheelhouse(Session())
 
 
 def test_the_wheel_is_reproducible(tmp_path):

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import typer.main
 from sphinx.application import Sphinx
+from trust import trust
 
 import phsafe
 from phsafe.cli.app import app as program
+from phsafe.cli.app import help_record, usage
+from phsafe.cli.examples import EXAMPLES
 from phsafe.cli.json_documents import DOCUMENTS
 from phsafe.model.conditions import Where
 from phsafe.model.levels import LEVELS
@@ -50,7 +53,8 @@ def other_pages() -> Iterator[str]:
     """A table of contents for pages that index.md doesn't list yet, so that new pages are never lost."""
     docs = Path(__file__).parent.parent
     listed = set(re.findall(r"[\w/-]+", (docs / "index.md").read_text(encoding="utf-8")))
-    names = sorted(path.stem for path in docs.glob("*.md") if path.stem not in listed | {"index"})
+    pages = (path.relative_to(docs).with_suffix("").as_posix() for path in docs.rglob("*.md"))
+    names = sorted(name for name in pages if name not in listed | {"index"})
     if names:
         yield from ("```{toctree}", ":caption: More", ":hidden:", "", *names, "```")
 
@@ -80,14 +84,17 @@ def one_command(call: str, command: typer.core.TyperCommand, heading: str) -> It
     if getattr(command, "commands", None):
         return
     context = typer.Context(command, info_name=call)
-    usage = " ".join(command.collect_usage_pieces(context))
-    usage = re.sub(r"\{([\w.]+)\}", r"\1", usage).replace("[[", "[").replace("]]", "]")
-    yield f"```text\n{call} {usage}\n```\n"
-    records = [p.get_help_record(context) for p in command.get_params(context) if "--help" not in p.opts]
+    yield f"```text\n{call} {usage(command, context)}\n```\n"
+    records = [help_record(p, context) for p in command.get_params(context) if "--help" not in p.opts]
     body = ((f"`{term}`", plain(text)) for term, text in filter(None, records))
     yield from rows(("argument or option", "description"), body)
-    yield "With `--json`:\n"
-    document = DOCUMENTS[call.removeprefix("phsafe ")]
+    name = call.removeprefix("phsafe ")
+    yield "Examples:\n"
+    yield from (
+        f"- `{call} {arguments}`".replace(" `", "`") + f": {text}" for arguments, text in EXAMPLES[name].items()
+    )
+    yield "\nWith `--json`:\n"
+    document = DOCUMENTS[name]
     yield from rows(("key", "meaning"), ((f"`{key}`", meaning) for key, meaning in document.items()))
 
 
@@ -231,5 +238,6 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "levels": levels,
     "api": api,
     "modules": modules,
+    "trust": trust,
     "other-pages": other_pages,
 }

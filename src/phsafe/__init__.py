@@ -7,6 +7,7 @@ used, so importing the package takes almost no time.
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from phsafe.privacy.mode_comparison import Comparison, compare
     from phsafe.privacy_audit import audit
     from phsafe.releases.release_folder import Release
+    from phsafe.releases.verify import check
     from phsafe.reports import registry, report
     from phsafe.synthetic import synth
 
@@ -42,6 +44,7 @@ _HOMES = {
     "accuracy": "phsafe.accuracy_study",
     "audit": "phsafe.privacy_audit",
     "budget": "phsafe.privacy.budgets",
+    "check": "phsafe.releases.verify",
     "compare": "phsafe.privacy.mode_comparison",
     "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
@@ -70,6 +73,7 @@ __all__ = [
     "accuracy",
     "audit",
     "budget",
+    "check",
     "compare",
     "config",
     "estimate",
@@ -87,8 +91,16 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     if name not in _HOMES:
-        raise AttributeError(f"module 'phsafe' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+        from phsafe.errors import did_you_mean  # noqa: PLC0415  (needed after a mistake only)
+
+        raise AttributeError(f"module 'phsafe' has no attribute {name!r}{did_you_mean(name, __all__)}")
+    found = getattr(import_module(_HOMES[name]), name)
+    if isinstance(found, FunctionType):
+        from phsafe.system.public_calls import checked  # noqa: PLC0415  (loaded with the first call)
+
+        found = checked(found)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar, ParamSpec, TypeVar
 
+#: How much of a word must be right to recognise it.
+CLOSE = 0.5
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -42,6 +44,10 @@ class PHSafeError(Exception):
         return type(self), (self.reasons,)
 
 
+class ArgumentError(PHSafeError, TypeError):
+    """A Python call got an argument of the wrong type, or one that it doesn't have."""
+
+
 class ConfigError(PHSafeError):
     """The config is invalid."""
 
@@ -68,6 +74,24 @@ class FinishedError(PHSafeError):
     """A release is charged and complete, but something after it failed."""
 
     exit_code = 3
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message that suggests the known word closest to a wrong one; empty if no word is.
+
+    >>> did_you_mean("ph33", ["PH2", "PH3"]), did_you_mean("PH9", ["PH2", "PH3"]), did_you_mean("Zz", ["PH3"])
+    ('; did you mean PH3?', '', '')
+    """
+    from difflib import SequenceMatcher  # noqa: PLC0415  (needed after a mistake only)
+
+    matcher = SequenceMatcher(b=word.casefold())
+    likeness = {}
+    for name in known:
+        matcher.set_seq1(name.casefold())
+        # Of two words that differ in case only, the one in the case that was typed.
+        likeness[name] = (matcher.ratio(), name.islower() == word.islower())
+    best = [name for name, found in likeness.items() if found == max(likeness.values()) and found[0] >= CLOSE]
+    return f"; did you mean {best[0]}?" if len(best) == 1 else ""
 
 
 class Reasons:

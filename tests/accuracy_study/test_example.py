@@ -1,4 +1,4 @@
-"""The config used in docs/accuracy.md: the 2020 parameters for Rhode Island, without the tables on tenure."""
+"""The config of docs/explanation/accuracy.md: the 2020 parameters for Rhode Island, without the tables on tenure."""
 
 from decimal import Decimal
 

@@ -43,18 +43,20 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def page(browser: Browser, service: Service) -> Iterator[Page]:
-    """A fresh page that shows its numbers. Fails if the page raises an error or makes a request elsewhere."""
+    """A fresh page that shows its numbers. Fails if the page logs to the console or makes a request elsewhere."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     errors: list[str] = []
     requests: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
+    # Chromium itself logs that the server refused a broken file or link.
+    page.on("console", lambda message: errors.append(message.text) if "status of 400" not in message.text else None)
     page.on("request", lambda request: requests.append(request.url))
     page.goto(service.link)
     page.wait_for_selector("#total-unbounded")
     yield page
     context.close()
-    assert not errors
+    assert errors == []
     own = (f"http://127.0.0.1:{service.port}/", "blob:")
     assert [url for url in requests if not url.startswith(own)] == []
 
@@ -64,15 +66,17 @@ def open_page(browser: Browser):
     """A function that opens a file. Fails if the page logs to the console, opens a dialog or makes a request."""
     events, contexts = [], []
 
-    def open_file(path: Path, **options) -> Page:
+    def open_file(path: Path, fragment: str = "", **options) -> Page:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: events.append(message.text))
         page.on("pageerror", lambda error: events.append(str(error)))
-        page.on("request", lambda request: events.append(request.url) if request.url != path.as_uri() else None)
+        # A picture that the page itself made has an address that begins with blob:.
+        own = (path.as_uri(), "blob:")
+        page.on("request", lambda request: events.append(request.url) if not request.url.startswith(own) else None)
         page.on("dialog", lambda dialog: (events.append("a dialog"), dialog.dismiss()))
-        page.goto(path.as_uri())
+        page.goto(path.as_uri() + fragment)
         return page
 
     yield open_file

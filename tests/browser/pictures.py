@@ -12,13 +12,13 @@ IMAGES = Path("docs/images")
 #: File name → width, height, colour scheme, and the page or section to show.
 REPORT = {
     "report": (1280, 1000, "light", ""),
-    "report-tables": (1280, 1000, "light", "#tables"),
-    "report-map": (1280, 1000, "dark", "#map"),
+    "report-compare": (1280, 900, "light", "#compare&first=STATE+06&second=STATE+48&compare-table=PH3"),
+    "report-map": (1280, 1060, "dark", "#map&figure=PH1+1"),
     "report-phone": (390, 844, "light", ""),
 }
 SITE = {
     "site": (1280, 900, "light", "/index.html"),
-    "site-algorithm": (1280, 900, "dark", "/algorithm.html"),
+    "site-algorithm": (1280, 900, "dark", "/explanation/algorithm.html"),
     "site-phone": (390, 844, "light", "/privacy.html"),
 }
 

@@ -16,8 +16,8 @@ DEVICES = {
 }
 #: Pages with pictures, tables, a notebook, generated parts and proofs, each checked on one device.
 PAGES = {
-    "desktop": ("index", "algorithm", "formats", "notebooks/a-release"),
-    "phone, dark": ("tutorial", "commands", "glossary"),
+    "desktop": ("index", "explanation/algorithm", "reference/formats", "notebooks/a-release"),
+    "phone, dark": ("tutorials/tutorial", "reference/commands", "reference/glossary"),
 }
 
 
@@ -64,7 +64,7 @@ def test_keyboard_search_and_theme(browser, address):
     page.goto(f"{address}/index.html")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
-    page.goto(f"{address}/formats.html")
+    page.goto(f"{address}/reference/formats.html")
     reached = "[...document.querySelectorAll('.table-wrapper')].every(e => e.tabIndex === 0)"
     assert page.evaluate(reached), "a scrolling table can't be reached by keyboard"
     page.locator("input[name=q]").first.fill("truncation")
@@ -85,7 +85,7 @@ def test_keyboard_search_and_theme(browser, address):
 def test_printed_pages_are_light_and_without_navigation(browser, address):
     """Print shows only the page itself, with light pictures even in dark mode."""
     page = context_for(browser, "phone, dark").new_page()
-    page.goto(f"{address}/algorithm.html")
+    page.goto(f"{address}/explanation/algorithm.html")
     page.emulate_media(media="print")
     assert not page.locator(".sidebar-drawer").is_visible()
     colour = page.evaluate("getComputedStyle(document.querySelector('svg.diagram .paper')).fill")

@@ -390,3 +390,28 @@ def test_structured_targets_are_met_by_every_block(us_document):
             ]
             assert int(max(margins)) <= 100
             assert max(margins) > 98 or budget <= Decimal("0.0002")
+
+
+def test_a_publication_is_kept_and_cited(us_document):
+    given = {"agency": "Bureau of Examples", "contact": "data@example.org", "date": "2031-05-01", "version": "2"}
+    config = Config.load(us_document | {"publication": given})
+    assert config.to_production()["publication"] == given
+    assert Config.load(config.to_production()) == config
+    assert "publication" not in Config.load(us_document).to_production()
+    cited = config.publication.cite("Households 2030", "0f0e")
+    assert cited == "Bureau of Examples (2031). Households 2030. Version 2. Release 0f0e. Published 2031-05-01."
+    assert Config.load(us_document | {"publication": {"citation": "As you like."}}).publication.cite("x", "y") == (
+        "As you like."
+    )
+
+
+def test_a_wrong_publication_is_refused_with_every_problem(us_document):
+    wrong = {"agency": 3, "contact": "two\nlines", "licence": " ", "citation": "x" * 1001, "date": "1 May 2031"}
+    with pytest.raises(ConfigError) as refused:
+        Config.load(us_document | {"publication": wrong})
+    assert [reason.split(":")[0] for reason in refused.value.reasons] == [
+        *(f"publication, {name}" for name in ("agency", "contact", "licence", "citation", "date"))
+    ]
+    for other in ([], "x", {"publisher": "x"}, {1: "x"}):
+        with pytest.raises(ConfigError, match="publication: expected a mapping of title, agency"):
+            Config.load(us_document | {"publication": other})

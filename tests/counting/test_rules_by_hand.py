@@ -1,4 +1,4 @@
-"""The household rules agree with a simple implementation of docs/validation.md on random records."""
+"""The household rules agree with a simple implementation of docs/reference/validation.md on random records."""
 
 from collections import Counter
 

@@ -12,7 +12,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -25,6 +25,7 @@ def clone(tmp_path, monkeypatch):
         "benchmarks",
         "docs",
         "examples",
+        "noxfile.py",
         "pyproject.toml",
         "requirements",
         "src",

@@ -13,7 +13,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 NAME = re.compile(r"`(phsafe(?:\.\w+)+)(?:\(.*?\))?`")
 FILE = re.compile(r"`((?:src|docs|tests|benchmarks|examples|requirements)/[\w./-]+?)(?:::(\w+))?`")
@@ -71,7 +71,7 @@ PARTS = [
 
 def test_the_whole_paper_is_mapped():
     """Each part is in a row of the tables; a row may cover several ("Lemmas 1, 2")."""
-    page = (ROOT / "docs" / "paper.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "paper.md").read_text()
     mapped = set()
     for row in re.findall(r"^\| (.+?) \|", page, re.MULTILINE):
         for part, numbers in re.findall(r"\b([A-Z][a-z]+?(?: shell)?)s? ((?:PH)?\d+(?:(?:, | and |–)\d+)*)", row):
@@ -83,7 +83,9 @@ def test_the_whole_paper_is_mapped():
 
 def test_the_citation_matches_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+    assert (citation["version"], citation["license"]) == (newest, project["project"]["license"])
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
-    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+    # Without tags, the version is the one before the newest of the changelog.
+    assert project["tool"]["hatch"]["version"]["fallback-version"] == f"{newest}.dev0"

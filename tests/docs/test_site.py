@@ -73,13 +73,16 @@ def test_broken_links_are_detected(tmp_path):
 @pytest.mark.parametrize(
     ("page", "texts"),
     [
-        ("commands.html", ("phsafe release", "phsafe ledger verify", "--sensitivity", "Number of households")),
         (
-            "api.html",
+            "reference/commands.html",
+            ("phsafe release", "phsafe ledger verify", "--sensitivity", "Number of households"),
+        ),
+        (
+            "reference/api.html",
             ("phsafe.pipeline.calls.release", "phsafe.privacy.budgets.Budget", "Publish noisy measurements to a new"),
         ),
-        ("formats.html", ("100000001–899999999", "AIANNHCE", "0, 2–97")),
-        ("algorithm.html", ("HHT2 06 and RELSHIP 25–27", 'class="diagram"', "state_A-G")),
+        ("reference/formats.html", ("100000001–899999999", "AIANNHCE", "0, 2–97")),
+        ("explanation/algorithm.html", ("HHT2 06 and RELSHIP 25–27", 'class="diagram"', "state_A-G")),
         ("notebooks/a-release.html", ("<img alt=", "Rhode Island")),
     ],
 )  # fmt: skip

@@ -19,6 +19,19 @@ def joint(three_states, noisy):
     return estimate_frames(config, noisy(config, counts, seed=5), "joint")
 
 
+def test_compare_says_whether_a_difference_is_more_than_noise(joint):
+    clear = joint.compare("PH7[HI, 1]", "PH7[WY, 1]")
+    same = joint.interval("PH7[HI, 1] - PH7[WY, 1]")
+    assert (clear.estimate, clear.lower, clear.upper) == (same.estimate, same.lower, same.upper)
+    assert clear.is_more_than_noise == (not same.lower <= 0 <= same.upper)
+    assert clear.verdict.startswith("PH7[HI, 1] is larger than PH7[WY, 1]")
+    assert joint.compare("PH7[WY, 1]", "PH7[HI, 1]").verdict.startswith("PH7[WY, 1] is smaller")
+    small = joint.compare("PH7[WY, E, 2] + PH7[WY, E, 3]", "PH7[WY, E, 4]")
+    assert small.expression == "(PH7[WY, E, 2] + PH7[WY, E, 3]) - PH7[WY, E, 4]"
+    assert small.lower <= 0 <= small.upper and not small.is_more_than_noise
+    assert "can't be told" in repr(small) and "(90 % interval" in repr(small)
+
+
 def row(estimates, table, region, iteration, cell):
     frame = estimates.table(table, region=region, iteration=iteration).filter(CELL=cell)
     return frame.select(VALUES).row(0)
@@ -26,21 +39,21 @@ def row(estimates, table, region, iteration, cell):
 
 def test_a_single_cell_is_as_published(joint):
     for table, region, iteration, cell in (("PH3", "RI", "*", 2), ("PH1", "15", "A", 1), ("PH7", "Wyoming", "H", 4)):
-        found = joint.combine(f"{table}[{region}, {iteration}, {cell}]")
+        found = joint.interval(f"{table}[{region}, {iteration}, {cell}]")
         assert (found.estimate, found.lower, found.upper, found.std_error) == row(joint, table, region, iteration, cell)
 
 
 def test_a_line_equals_the_sum_of_its_parts(joint):
     """The sum of the lines that a total adds up has the interval of the total, before rounding."""
     total = row(joint, "PH7", "RI", "*", 1)
-    found = joint.combine("PH7[RI, 2] + PH7[RI, 3] + PH7[RI, 4]")
+    found = joint.interval("PH7[RI, 2] + PH7[RI, 3] + PH7[RI, 4]")
     assert found.estimate == total[0]
     assert found.std_error == pytest.approx(total[3], rel=1e-3)
     assert total[1] <= found.lower <= total[1] + 1 and total[2] - 1 <= found.upper <= total[2]
 
 
 def test_states_that_make_up_the_nation(joint):
-    found = joint.combine("PH3[RI, 1] + PH3[HI, 1] + PH3[WY, 1] - PH3[US, 1]")
+    found = joint.interval("PH3[RI, 1] + PH3[HI, 1] + PH3[WY, 1] - PH3[US, 1]")
     assert abs(found.estimate) < 1e-9 and found.std_error < 1e-3
 
 
@@ -48,10 +61,10 @@ def test_ratios_match_the_delta_method_where_noise_is_small(three_states, noisy,
     config, counts = three_states
     budgets = {name: {k: v * 10_000 for k, v in levels.items()} for name, levels in config.budgets.items()}
     estimates = estimate_frames(make_config(privacy_budget=budgets), noisy(make_config(privacy_budget=budgets), counts))
-    share = estimates.combine("PH2[RI, 2] / PH2[RI, 1]")
-    part, total = (estimates.combine(f"PH2[RI, {line}] + 0 * PH2[RI, 5]") for line in (2, 1))
+    share = estimates.interval("PH2[RI, 2] / PH2[RI, 1]")
+    part, total = (estimates.interval(f"PH2[RI, {line}] + 0 * PH2[RI, 5]") for line in (2, 1))
     assert share.estimate == pytest.approx(part.estimate / total.estimate)
-    rest = estimates.combine(f"PH2[RI, 2] - {share.estimate} * PH2[RI, 1]")
+    rest = estimates.interval(f"PH2[RI, 2] - {share.estimate} * PH2[RI, 1]")
     assert share.std_error == pytest.approx(rest.std_error / total.estimate, rel=0.02)
     assert share.upper - share.lower == pytest.approx(2 * 1.645 * share.std_error, rel=0.03)
 
@@ -73,7 +86,7 @@ def test_simulated_coverage_of_combinations(three_states, noisy):
     for seed in range(12):
         estimates = estimate_frames(config, noisy(config, counts, seed=seed), target="truncated")
         for i, expression in enumerate(expressions):
-            found = estimates.combine(expression)
+            found = estimates.interval(expression)
             goal = parse(expression).evaluate(true, float)
             hits[i] += found.lower <= goal <= found.upper
     assert hits.sum() >= 27  # of 36; fewer have a probability of less than 1 in 1,000
@@ -82,7 +95,7 @@ def test_simulated_coverage_of_combinations(three_states, noisy):
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("PH9[RI, *, 1]", r"PH9\[RI, \*, 1\]: expected one of PH1, PH2, PH3, PH4, PH5, PH6, PH7, PH8, got PH9"),
+        ("PH9[RI, *, 1]", r"PH9\[RI, \*, 1\]: expected one of PH1, PH2, PH3, PH4, PH5, PH6, PH7, PH8, got 'PH9'$"),
         ("PH3[Utah, *, 1]", r"PH3\[Utah, \*, 1\]: region: expected a name or code"),
         ("PH3[RI, Q, 1]", r"PH3\[RI, Q, 1\]: iteration: expected one of"),
         ("PH3[RI, *, 99]", r"PH3\[RI, \*, 99\]: expected the number of one of the 10 lines of PH3, got 99"),
@@ -102,13 +115,13 @@ def test_simulated_coverage_of_combinations(three_states, noisy):
 )
 def test_bad_expressions_are_refused_in_one_sentence(joint, expression, message):
     with pytest.raises(PHSafeError, match=message) as refused:
-        joint.combine(expression)
+        joint.interval(expression)
     assert len(refused.value.reasons) == 1
 
 
 def test_all_unknown_cells_are_named(joint):
     with pytest.raises(PHSafeError) as refused:
-        joint.combine("PH9[RI, 1] + PH3[Utah, 1]")
+        joint.interval("PH9[RI, 1] + PH3[Utah, 1]")
     assert len(refused.value.reasons) == 2
 
 
@@ -116,7 +129,7 @@ def test_tables_without_a_fit_cannot_be_combined(three_states, noisy):
     config, counts = three_states
     estimates = estimate_frames(config, noisy(config, counts), "independent")
     with pytest.raises(PHSafeError, match="expected tables just estimated by the joint method to combine"):
-        estimates.combine("PH3[RI, 1]")
+        estimates.interval("PH3[RI, 1]")
     with pytest.raises(PHSafeError, match="to draw from"):
         estimates.draws(3)
 

@@ -1,16 +1,21 @@
 """Writing finished tables: files, workbook and diagnostics, and what the command refuses."""
 
 import json
+import re
+import shutil
+import warnings
 from dataclasses import replace
 
 import openpyxl
 import polars as pl
 import pytest
 import typer
+from csvw import CSVW
 from typer.testing import CliRunner
 
 import phsafe
 from phsafe.cli.estimate import estimate as command
+from phsafe.configs.publication import Publication
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate, estimate_frames
 from phsafe.model.spec import Catalog
@@ -26,6 +31,12 @@ COLUMNS = [*KEYS, "ESTIMATE", "LOWER_90", "UPPER_90", "STD_ERROR"]
 def estimates(three_states, noisy):
     config, counts = three_states
     return estimate_frames(config, noisy(config, counts), "independent")
+
+
+@pytest.fixture(scope="module")
+def written(estimates, tmp_path_factory):
+    """All files of the estimates, which tests only read."""
+    return estimates.write(tmp_path_factory.mktemp("written") / "out", sdmx=True)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +59,7 @@ def run(*arguments):
 def test_csv_files_match_the_tables(estimates, tmp_path):
     out = estimates.write(tmp_path / "out")
     names = {path.name for path in out.iterdir()}
-    assert names == {*(f"{name}.csv" for name in TABLES), "tables.xlsx", "diagnostics.json"}
+    assert names == {*(f"{name}.csv" for name in TABLES), "tables", "tables.xlsx", "diagnostics.json"}
     for name in TABLES:
         frame = pl.read_csv(out / f"{name}.csv", separator="|", schema_overrides={"REGION_ID": pl.String})
         assert frame.columns == COLUMNS
@@ -68,9 +79,9 @@ def test_parquet_files_match_the_tables(estimates, tmp_path):
     assert pl.read_parquet(out / "PH3.parquet").equals(estimates.tables["PH3"])
 
 
-def test_workbook_matches_the_tables(estimates, tmp_path):
-    book = openpyxl.load_workbook(estimates.write(tmp_path / "out") / "tables.xlsx")
-    assert book.sheetnames == TABLES
+def test_workbook_matches_the_tables(estimates, written):
+    book = openpyxl.load_workbook(written / "tables.xlsx")
+    assert book.sheetnames == ["Cover", "Notes", *TABLES]
     sheet = book["PH7"]
     rows = list(sheet.iter_rows(min_row=6, values_only=True))
     frame = estimates.tables["PH7"]
@@ -78,6 +89,126 @@ def test_workbook_matches_the_tables(estimates, tmp_path):
     first = frame.head(4).select("ESTIMATE", "LOWER_90", "UPPER_90").to_numpy().ravel().tolist()
     assert rows[0] == ("Hawaii, Rhode Island and Wyoming together", "*  Total population", *first)
     assert rows[-1][:2] == ("Wyoming", "I  White alone, not Hispanic or Latino")
+    wide = frame.with_columns(wide=pl.col("UPPER_90") - pl.col("LOWER_90") > pl.col("ESTIMATE"))["wide"].to_list()
+    formats = [cell.number_format for row in sheet.iter_rows(min_row=6, min_col=3) for cell in row[::3]]
+    assert ["△" in text for text in formats] == wide
+    assert any(wide) and not all(wide)
+
+
+def test_workbook_prints_whole_regions_with_headings(estimates, written):
+    """A page never splits a region or a line; every page repeats the headings, and its header has the title."""
+    book = openpyxl.load_workbook(written / "tables.xlsx")
+    for table in estimates.config.catalog.tables:
+        sheet = book[table.name]
+        assert sheet.auto_filter.ref.startswith("A5:") and sheet.freeze_panes == "C6"
+        assert (sheet.print_title_rows, sheet.print_title_cols) == ("$4:$5", "$A:$B")
+        assert sheet.page_setup.orientation == "landscape"
+        assert table.title in sheet.oddHeader.left.text and "&P of &N" in sheet.oddFooter.right.text.replace(
+            "&[Page]", "&P"
+        ).replace("&[Pages]", "&N")
+        starts = {one.id for one in sheet.row_breaks.brk}
+        regions = [sheet.cell(row, 1).value for row in range(6, sheet.max_row + 1)]
+        assert all(regions[row - 5] != regions[row - 6] for row in starts)
+        assert all((one.id - 2) % 9 == 0 for one in sheet.col_breaks.brk)
+        assert len(sheet.col_breaks.brk) == -(-len(table.shell) // 3) - 1
+
+
+def test_cover_says_who_publishes_and_how_to_cite(estimates, tmp_path):
+    about = {
+        "title": "Households 2030", "agency": "Bureau of Examples", "contact": "data@example.org", "date": "2031-05-01",
+        "version": "2", "licence": "CC0-1.0",
+    }  # fmt: skip
+    config = replace(estimates.config, publication=Publication(**about))
+    stated = replace(estimates, config=config, release_id="0f0e")
+    out = stated.write(tmp_path / "out")
+    cover = openpyxl.load_workbook(out / "tables.xlsx")["Cover"]
+    shown = [cell for row in cover.iter_rows(values_only=True) for cell in row if cell]
+    assert set(about.values()) <= set(shown)
+    citation = "Bureau of Examples (2031). Households 2030. Version 2. Release 0f0e. Published 2031-05-01."
+    assert citation in shown and stated.cite() == citation
+    metadata = json.loads((out / "tables" / "csv-metadata.json").read_text())
+    assert {*about.values(), citation, "0f0e"} <= {text for text in metadata.values() if isinstance(text, str)}
+    assert citation in (out / "tables" / "codebook.md").read_text()
+    assert problems(out / "tables" / "csv-metadata.json") == []
+
+
+def problems(metadata) -> list[str]:
+    """What a validator of CSV on the Web finds wrong: metadata, columns, types, codes and keys."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # It records its findings as warnings.
+        found = CSVW(str(metadata), validate=True)
+        return [] if found.is_valid else [str(warning.message) for warning in found.warnings] or ["not valid"]
+
+
+def test_a_validator_accepts_the_metadata(written, tmp_path):
+    folder = tmp_path / "tables"
+    shutil.copytree(written / "tables", folder)
+    metadata = folder / "csv-metadata.json"
+    assert problems(metadata) == []
+    document = json.loads(metadata.read_text())
+    assert [table["url"] for table in document["tables"]] == [*(f"{name}.csv" for name in TABLES), "codebook.csv"]
+    # A validator that accepts anything would be no test.
+    text = (folder / "PH3.csv").read_text()
+    header, first, rest = text.split("\n", 2)
+    for wrong in (
+        text.replace("STATE,", "COUNTY,", 1),
+        "\n".join([header, first.replace(",1,Total:,", ",one,Total:,"), rest]),
+        "\n".join([header, first, first, rest]),
+        text.replace("RACE_ETHNICITY", "RACE", 1),
+    ):
+        assert wrong != text
+        (folder / "PH3.csv").write_text(wrong)
+        assert problems(metadata) != []
+
+
+def test_named_tables_hold_the_published_values(estimates, written):
+    folder = written / "tables"
+    for name in TABLES:
+        frame = pl.read_parquet(folder / f"{name}.parquet")
+        plain = pl.read_csv(folder / f"{name}.csv", schema=frame.schema)
+        assert plain.equals(frame) and frame.equals(estimates.table(name))
+        assert frame.select(COLUMNS).equals(estimates.tables[name])
+    rows = estimates.table("ph7", region="WY", iteration="H").rows(named=True)
+    assert (rows[0]["REGION"], rows[0]["RACE_ETHNICITY"]) == ("Wyoming", "Hispanic or Latino")
+    for row in rows:
+        assert bool(row["NOTE"]) == (row["UPPER_90"] - row["LOWER_90"] > row["ESTIMATE"])
+
+
+def test_the_codebook_explains_every_code(estimates, written):
+    folder = written / "tables"
+    book = pl.read_csv(folder / "codebook.csv", infer_schema=False)
+    meanings = {(table, column, code): meaning for table, column, code, meaning in book.rows()}
+    for name in TABLES:
+        frame = estimates.table(name)
+        assert all(meanings["", column, ""] for column in frame.columns)
+        for row in frame.rows(named=True):
+            assert meanings["", "REGION_ID", row["REGION_ID"]] == row["REGION"]
+            assert meanings["", "ITERATION_CODE", row["ITERATION_CODE"]] == row["RACE_ETHNICITY"]
+            assert row["LABEL"].rstrip(":") in meanings[name, "CELL", str(row["CELL"])]
+    assert meanings["PH3", "CELL", "5"] == "Total › Own child › In cohabiting couple family"
+    assert meanings["PH3", "CELL", "8"] == "Total › Other relatives (the sum of lines 9, 10)"
+    page = (folder / "codebook.md").read_text()
+    assert "| 5 | Total › Own child › In cohabiting couple family |" in page and "| \\* | Total population |" in page
+
+
+def test_sdmx_files_have_the_columns_and_codes_of_the_standard(estimates, written):
+    for name in TABLES:
+        frame = pl.read_csv(written / "sdmx" / f"{name}.csv", schema_overrides={"REF_AREA": pl.String})
+        assert frame.columns[:3] == ["STRUCTURE", "STRUCTURE_ID", "ACTION"]
+        assert frame.select(frame.columns[:3]).unique().row(0) == ("dataflow", f"PHSAFE:{name}(1.0)", "I")
+        table = estimates.table(name)
+        assert frame["OBS_VALUE"].to_list() == table["ESTIMATE"].to_list()
+        assert (frame["OBS_STATUS"] == "U").to_list() == (table["NOTE"] != "").to_list()
+        codes = frame.select("REGION_TYPE", "REF_AREA", "RACE_ETHNICITY").unique()
+        assert all(re.fullmatch(r"[A-Za-z0-9_@$-]+", code) for row in codes.rows() for code in row)
+        assert frame.select("REGION_TYPE", "REF_AREA", "RACE_ETHNICITY", "LINE").is_duplicated().sum() == 0
+
+
+def test_the_same_estimates_give_the_same_bytes(estimates, written, tmp_path):
+    one, other = written, estimates.write(tmp_path / "other", sdmx=True)
+    files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
+    assert len(files) > 30
+    assert [name for name in files if (one / name).read_bytes() != (other / name).read_bytes()] == []
 
 
 def test_strings_are_never_written_as_formulas(estimates, tmp_path):

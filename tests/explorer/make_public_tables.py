@@ -71,11 +71,34 @@ def universes(data: Path) -> dict[str, dict[str, float]]:
     return shares
 
 
+def cells(data: Path) -> dict[str, dict[str, float]]:
+    """Return the people or units in each basis cell, as shares of all people or all households."""
+    persons = pl.scan_parquet(data / "persons/*.parquet")
+    units = pl.scan_parquet(data / "units/*.parquet").filter(RTYPE=2)
+    people, households = (size(CENSUS_2020.tabulation(name), persons, units) for name in ("PH1_num", "PH1_denom"))
+    found = {}
+    for t in CENSUS_2020.tabulations:
+        if t.beyond is None:
+            joined = rows(t, persons, units).collect().lazy()
+            counted = {
+                c: restricted(joined, condition).select(pl.len()).collect().item() for c, condition in t.cells.items()
+            }
+            found[t.name] = {
+                str(c): float(f"{n / (people if t.counts_persons else households):.3g}") for c, n in counted.items()
+            }
+    return found
+
+
 def size(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> int:
-    rows = restricted(units, tabulation.units)
-    if tabulation.persons is not None:
-        rows = restricted(persons, tabulation.persons).join(rows.select("MAFID"), on="MAFID")
-    return rows.select(pl.len()).collect().item()
+    return rows(tabulation, persons, units).select(pl.len()).collect().item()
+
+
+def rows(tabulation: Tabulation, persons: pl.LazyFrame, units: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the records of a tabulation's universe; those of persons have the columns of their unit."""
+    found = restricted(units, tabulation.units)
+    if tabulation.persons is None:
+        return found
+    return restricted(persons, tabulation.persons).join(found.drop("RTYPE"), on="MAFID")
 
 
 def restricted(frame: pl.LazyFrame, condition: Where) -> pl.LazyFrame:
@@ -106,7 +129,8 @@ def rounded(value: float) -> int:
 
 
 if __name__ == "__main__":
-    table = {**truncation(Path(sys.argv[1])), "universes": universes(Path(sys.argv[1]))}
+    source = Path(sys.argv[1])
+    table = {**truncation(source), "universes": universes(source), "cells": cells(source)}
     (TARGET / "truncation.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     with (TARGET / "groups.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -1,11 +1,13 @@
 """The explorer's numbers: equal to `phsafe budget`, and checked against simulation and brute force."""
 
+import hashlib
 import importlib.util
 import json
 import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -17,16 +19,19 @@ from hypothesis import strategies as st
 from phsafe.configs import line_sums
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
-from phsafe.errors import PHSafeError
+from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer.figures import Figures, figures
 from phsafe.explorer.joint_margins import joint_moe
-from phsafe.explorer.minutes_summary import summary
-from phsafe.explorer.page_answers import evaluate, scenario_2020
+from phsafe.explorer.page_answers import evaluate, export
+from phsafe.explorer.pinned_groups import defaults
 from phsafe.explorer.plain_language import average, count, guesses, guesses_any_noise, percent_up
 from phsafe.explorer.public_tables import groups, truncation, universes
 from phsafe.explorer.scenario import BudgetEntry, Scenario
+from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.model.tables import CENSUS_2020, PH1, PH3, PH8
 from phsafe.privacy.budgets import budget
+from phsafe.privacy.mechanism import Noise
+from phsafe.privacy_math.noise_sums import exact_moe, mixed_geometric_moe
 
 US = Config.load("examples/us.json")
 MEASURED = Config.load(parameters_2020("us-measured"))
@@ -160,15 +165,56 @@ class TagCollector(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
+EVIL = "<script>alert(1)</script>"
+
+
+def exported(form: str, **body: object) -> bytes:
+    return export(form, {"scenario": scenario_2020().to_dict(), **body}, CENSUS_2020, truncation())
+
+
 def test_the_summary_escapes_names_and_is_self_contained():
-    page = summary("<script>alert(1)</script>", Figures(US), truncation())
+    evil = scenario_2020().to_dict() | {"name": EVIL}
+    minutes = dict.fromkeys(("decision", "reason", "who", "date"), EVIL)
+    page = exported("summary", scenario=evil, baseline=evil, minutes=minutes).decode()
     tags = TagCollector()
     tags.feed(page)
     names = {tag for tag, _ in tags.tags}
     assert not names & {"script", "img", "link", "iframe", "a"}
+    assert page.count("&lt;script&gt;alert") >= 6
     assert "1.257281" in page
     assert "2.514562" in page
-    assert "http" not in page.replace("http-equiv", "")
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_summary_has_the_decision_the_groups_the_comparison_and_the_configs_hash():
+    pins = [pin.to_dict() for pin in defaults(CENSUS_2020, puerto_rico=False)]
+    minutes = {"decision": "Publish as in 2020.", "who": "The committee", "date": "2026-11-18"}
+    page = exported("summary", pins=pins, minutes=minutes).decode()
+    for text in ("Publish as in 2020.", "The committee", "2026-11-18", "the same as 2020", "<svg", "after joint"):
+        assert text in page
+    assert "<dt>Reason</dt>" not in page
+    for pin in pins:
+        assert escape(pin["label"]) in page
+    assert hashlib.sha256(exported("config")).hexdigest() in page
+    assert "<svg" not in exported("summary").decode()
+
+
+@pytest.mark.parametrize(
+    ("minutes", "message"),
+    [(3, "expected texts"), ({"who": 3}, "expected texts"), ({"reason": "x" * 501}, "reason: expected at most 500")],
+)
+def test_minutes_that_are_no_short_texts_are_refused(minutes, message):
+    with pytest.raises(ConfigError, match=message):
+        exported("summary", minutes=minutes)
+
+
+def test_what_cant_be_exported_is_refused():
+    bad = scenario_2020().to_dict() | {"delta": "x"}
+    with pytest.raises(ConfigError, match="correct the marked fields"):
+        exported("config", scenario=bad)
+    with pytest.raises(ConfigError, match="config, workbook or summary"):
+        exported("poster")
+    assert exported("workbook")[:2] == b"PK"
 
 
 def test_public_tables_cover_every_choice_on_the_page(tmp_path):
@@ -232,4 +278,6 @@ def test_sums_over_both_blocks_add_their_variances():
     assert lines[1]["moe_exact"] == pytest.approx(lines[1]["moe"], abs=1)
     pure = Figures(replace(US, sensitivity="structured", privacy="puredp"))
     total = next(line["count"]["state_*"] for line in pure.table(PH3)["lines"] if line["number"] == 1)
-    assert total["moe"] >= max(one.noise.scale for one in pure.rows["PH3", "state_*"].event.blocks)
+    scales = [one.noise.scale for one in pure.rows["PH3", "state_*"].event.blocks]
+    assert total["moe"] == mixed_geometric_moe(((scales[0], 3), (scales[1], 4)))
+    assert total["moe"] < exact_moe("puredp", Noise("", scales[1], 2 * scales[1] ** 2), 7)

@@ -45,7 +45,7 @@ def test_the_papers_targets_give_the_papers_46_budgets():
 def test_the_papers_targets_cost_0_480_under_tight():
     solved = solve(US, paper(sensitivity="tight")).config
     assert solved.total == Fraction("0.480483")
-    assert "0.480483" in (Path(__file__).parents[2] / "docs" / "explore.md").read_text(encoding="utf-8")
+    assert "0.480483" in (Path(__file__).parents[2] / "docs" / "how-to" / "explore.md").read_text(encoding="utf-8")
     assert solved.sensitivity == "tight"
 
 

@@ -111,7 +111,7 @@ def test_oversized_bodies_are_refused(service):
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"[]", b"1", b'"x"', b"\xff", b"[" * 100_000])
-@pytest.mark.parametrize("call", ["evaluate", "solve", "compare", "open", "joint", "export/config"])
+@pytest.mark.parametrize("call", ["evaluate", "solve", "compare", "open", "finished", "search", "export/config"])
 def test_malformed_bodies_get_an_error_message(service, call, body):
     response, text = ask(service, f"/api/{call}", body)
     assert response.status == 400

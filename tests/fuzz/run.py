@@ -39,6 +39,7 @@ from phsafe.model.tables import CENSUS_2020
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ROOT / "tests" / "data" / "small"
 NAMES = ("persons", "units", "geo")
+PUBLICATION = {"agency": "Bureau of Examples", "date": "2031-05-01", "licence": "CC0"}
 #: A case that takes longer than this has hung.
 SECONDS = 120
 #: The number of cases that one child process runs.
@@ -95,7 +96,7 @@ class Bench:
             budgets = {name: dict.fromkeys(zero, 0) for name, zero in document["privacy_budget"].items()} | {
                 one: levels
             }
-            slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"]}
+            slim = document | {"privacy_budget": budgets, "state_filter": ["01", "06"], "publication": PUBLICATION}
             (self.folder / f"{one}.json").write_text(json.dumps(slim))
         ledger = self.folder / "ledger"
         code, output = command(

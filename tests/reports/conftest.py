@@ -23,14 +23,25 @@ def config_of(run: str = "us", keep=lambda table, level: True, **changes) -> Con
     return Config.load(document | changes)
 
 
-def make_release(config: Config, out: Path, release_id: str = "0f0e0d0c-0000-4000-8000-000000000000") -> Release:
-    """A release of counts that grow from group to group, with real noise."""
+def make_release(
+    config: Config, out: Path, release_id: str = "0f0e0d0c-0000-4000-8000-000000000000", people: int = 40
+) -> Release:
+    """A release of counts that grow from group to group in steps of this many people, with real noise."""
+    return noisy_release(config, _invented(config, people), out, release_id)
+
+
+def _invented(config: Config, people: int) -> dict[tuple[str, str], np.ndarray]:
     counts = {}
     for m in config.measurements():
         groups = sum(1 for _ in m.level.groups(config.states))
-        people = 40 if m.tabulation.counts_persons else 30
-        sizes = np.arange(1, groups + 1)[:, None] * people * np.ones(len(m.tabulation.cells))
+        step = people if m.tabulation.counts_persons else people * 3 // 4
+        sizes = np.arange(1, groups + 1)[:, None] * step * np.ones(len(m.tabulation.cells))
         counts[m.tabulation.name, m.level.key] = sizes.astype(np.int64).ravel()
+    return counts
+
+
+def noisy_release(config: Config, counts, out: Path, release_id: str) -> Release:
+    """A release of the given counts, with real noise but without a ledger: for public or invented counts only."""
     session = open_session(config, counts)
     noisy = {
         (m.tabulation.name, m.level.key): np.array(session.measure(m), dtype=np.int64) for m in config.measurements()

@@ -79,10 +79,62 @@ def test_charts_are_standalone_svg_with_every_number(estimates, tmp_path):
 
 def test_budget_chart_has_every_measurement(release):
     chart = release.budget.plot()
-    widths = [float(n.get("width")) for n in ET.fromstring(str(chart)).iter() if n.get("height") == "14"]
-    assert len(widths) == len(release.budget.rows)
-    assert max(widths) == 540
-    assert {"PH2", "PH7", "state_*"} <= numbers(chart)
+    (axes,) = chart.figure.axes
+    assert len(axes.patches) == len(release.budget.rows)
+    widths = sum(patch.get_width() for patch in axes.patches)
+    assert widths == pytest.approx(float(release.budget.loss.unbounded))
+    assert {"PH2", "PH7", "State × everyone", "Privacy loss (ρ)"} <= numbers(chart)
+
+
+def test_charts_have_axes_and_are_saved_by_their_ending(estimates, tmp_path):
+    chart = estimates.plot("ph7", region=56)
+    assert "People" in chart.figure.axes[0].get_xlabel()
+    assert chart.write(tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+    assert chart.write(tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF")
+    assert str(estimates.plot("ph7", region=56)) == str(chart)
+
+
+def test_missing_matplotlib_is_explained(estimates, monkeypatch):
+    monkeypatch.setattr("phsafe.system.optional_packages.find_spec", lambda name: None)
+    with pytest.raises(PHSafeError, match=r"not installed: matplotlib; .+ pip install 'phsafe\[plot\]'"):
+        estimates.plot("PH7")
+
+
+def test_representations_are_short(release, estimates):
+    config = release.config
+    for result in (config, config.catalog, release, estimates, release.budget, compare(config), phsafe.config("us")):
+        assert len(repr(result)) < 200 and "\n" not in repr(result)
+        assert str(result) == repr(result)
+    assert repr(phsafe.config("us")) == "Config(51 states, 46 measurements with ρ = 1.257281, published)"
+    assert repr(phsafe.CENSUS_2020) == "Catalog(PH1, PH2, PH3, PH4, PH5, PH6, PH7, PH8; 6 levels)"
+
+
+@pytest.mark.parametrize("wyoming", ["WY", "wy", "Wyoming", "wyoming ", "56", 56])
+def test_a_region_has_many_names(estimates, wyoming):
+    frame = estimates.table("ph7", region=wyoming)
+    assert frame["REGION"].unique().to_list() == ["Wyoming"]
+    assert frame.equals(estimates.table("PH7", region="56"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ({"name": "PH77"}, "did you mean PH7"),
+        ({"name": "PH7", "region": "Wioming"}, "did you mean Wyoming"),
+        ({"name": "PH7", "iteration": "asian"}, "did you mean Asian alone"),
+    ],
+)
+def test_mistakes_are_answered_with_what_was_meant(estimates, wrong, meant):
+    with pytest.raises(PHSafeError, match=meant):
+        estimates.table(**wrong)
+
+
+def test_measurements_have_names_too(release):
+    frame = release.table("ph7")
+    assert {"Rhode Island", "Wyoming"} <= set(frame["REGION"])
+    assert set(frame["RACE_ETHNICITY"]) == {"Total population"}
+    with pytest.raises(PHSafeError, match="got 'PH70'; did you mean PH7"):
+        release.table("PH70")
 
 
 def test_displays_are_complete_and_escape_outside_text(release, estimates):

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import polars as pl
@@ -16,7 +17,7 @@ from phsafe.model.exact_numbers import text
 from phsafe.privacy.budgets import budget
 from phsafe.releases.manifest import MANIFEST, hash_file
 
-from .conftest import PARTIAL
+from .conftest import PARTIAL, config_of, make_release
 
 
 class PageParser(HTMLParser):
@@ -58,10 +59,10 @@ def test_page_contains_every_finished_cell(two_page, two_estimates):
         (name, group, line, *cell)
         for name, table in data(two_page)["tables"].items()
         for group, cells in table["groups"].items()
-        for line, cell in zip(table["lines"], cells, strict=True)
+        for (line, _, _), cell in zip(table["lines"], cells, strict=True)
     }
     expected = {
-        (name, f"{row[0]} {row[1]} {row[2]}", row[3], *row[5:8])
+        (name, f"{row[0]} {row[1]} {row[2]}", row[3], *row[5:9])
         for name, frame in two_estimates.tables.items()
         for row in frame.iter_rows()
     }
@@ -92,10 +93,16 @@ def test_page_is_self_contained_and_has_no_inline_handlers(two_page):
     page, parsed = two_page.read_text(), read(two_page)
     assert not [name for name in parsed.attributes if name.startswith("on") or name in ("style", "src", "srcset")]
     assert not {"link", "img", "iframe", "object", "embed", "base"} & set(parsed.tags)
-    assert not re.search(r"https?://", page.replace("http://www.w3.org/2000/svg", ""))
+    # Names of XML formats, which are never opened: of SVG, and of Excel files.
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg|schemas\.(openxmlformats\.org|microsoft\.com)/)", page)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
     assert html.unescape(policy).startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
+    assert page.count("MIT License") == 2  # of the bundled library and the one inside it
+    # Pictures come from the page's own script; everything else is its own or nothing.
+    assert re.sub("'sha256-[^']*'", "HASH", html.unescape(policy)) == (
+        "default-src 'none'; script-src HASH; style-src HASH; img-src blob:; base-uri 'none'; form-action 'none'"
+    )
 
 
 @pytest.mark.parametrize("name", PARTIAL)
@@ -107,7 +114,7 @@ def test_partial_releases_give_complete_pages(name, partial, tmp_path):
     for table in release.config.catalog.tables:
         made = bool(table_levels(release.config, table))
         assert made == (table.name in estimates.tables)
-        listed = re.search("Not among the finished tables: (.*?) Privacy What is promised", shown)
+        listed = re.search("Not among the finished tables: (.*?) How the privacy budget was spent", shown)
         assert (listed is not None and table.title in listed[1]) != made
     costs = budget(release.config)
     assert text(costs.loss.unbounded) in shown
@@ -126,6 +133,66 @@ def test_partial_releases_give_complete_pages(name, partial, tmp_path):
 def _regions(estimates):
     for frame in estimates.tables.values():
         yield from frame.select("REGION_TYPE", "REGION_ID").iter_rows()
+
+
+def test_tables_come_first_and_privacy_in_plain_language_before_its_figures(two_page):
+    shown = two_page.read_text()
+    sections = re.findall(r'<section id="(\w+)"', shown)
+    assert sections[0] == "tables"
+    assert sections.index("map") < sections.index("cite") < sections.index("privacy") < sections.index("budget")
+    assert shown.index("What is promised") < shown.index("The privacy loss of the whole release")
+    assert re.findall(r'<li><a href="#(\w+)">', re.search('<div class="contents">.*?</div>', shown)[0]) == sections
+
+
+GIVEN = {
+    "title": "Households 2030",
+    "agency": "Bureau <of> Examples",
+    "contact": "data@example.org",
+    "date": "2031-05-01",
+    "version": "2",
+    "licence": "CC0",
+}
+
+
+def test_the_page_shows_who_publishes_it_and_how_to_cite_it(tmp_path):
+    config = config_of(**PARTIAL["tight"], publication=GIVEN)
+    release = make_release(config, tmp_path / "release")
+    shown = words(phsafe.report(release, tmp_path / "r.html"))
+    for stated in GIVEN.values():
+        assert stated in shown
+    assert f"Bureau <of> Examples (2031). Households 2030. Version 2. Release {release.release_id}." in shown
+    assert "not given" not in shown[shown.index("To cite this release") : shown.index("What is promised")]
+    assert "Another" in words(phsafe.report(release, tmp_path / "other.html", title="Another"))
+
+
+def test_what_is_not_given_is_not_invented(two_page):
+    shown = words(two_page)
+    for name in ("Agency", "Date", "Version", "Licence", "Contact"):
+        assert f"{name} not given" in shown
+
+
+def test_truncation_is_stated_in_people(two, two_estimates, two_page, tmp_path):
+    shown = words(two_page)
+    for name, people in two_estimates.diagnostics["truncation"]["people"].items():
+        limit = two.config.tau[name]
+        assert f"{limit} about {people['estimate']:,} ({people['lower']:,} – {people['upper']:,})" in shown
+    assert "include the others again" in shown
+    truncated = phsafe.estimate(two, target="truncated")
+    shown = words(phsafe.report(two, tmp_path / "r.html", estimates=truncated))
+    assert "leave the others out" in shown and "about 0" not in shown
+
+
+@pytest.mark.parametrize("people", [3, {"PH2": 3}, {"PH2": {"estimate": "<b>", "lower": 0, "upper": 1}}, {"PH2": {}}])
+def test_hostile_numbers_of_people_are_not_shown(two, two_estimates, people, tmp_path):
+    diagnostics = two_estimates.diagnostics | {"truncation": {"people": people, "about": "x"}}
+    page = phsafe.report(two, tmp_path / "r.html", estimates=replace(two_estimates, diagnostics=diagnostics))
+    assert "leave the others out" in words(page)
+
+
+def test_a_page_about_the_nation_is_small(tmp_path):
+    release = make_release(config_of(), tmp_path / "release", people=20_000)
+    page = phsafe.report(release, tmp_path / "r.html", estimates=phsafe.estimate(release, "independent"))
+    assert 400_000 < page.stat().st_size < 1_000_000
 
 
 def test_flagged_cells_are_counted_correctly(two_page, two_estimates):
@@ -171,8 +238,6 @@ def test_estimates_of_another_release_are_refused_with_every_reason(
 
 
 def _renamed(estimates):
-    from dataclasses import replace
-
     return replace(estimates, release_id="another")
 
 

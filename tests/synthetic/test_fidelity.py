@@ -1,4 +1,4 @@
-"""Shares of a small nation, within loose limits; docs/synth.md has tight ones for a million households."""
+"""Shares of a small nation, within loose limits; docs/how-to/synth.md has tight ones for a million households."""
 
 from itertools import pairwise
 

@@ -100,5 +100,5 @@ def test_shares(tmp_path):
 
 
 def test_the_documentation_lists_every_format():
-    page = (ROOT / "docs" / "formats.md").read_text()
+    page = (ROOT / "docs" / "reference" / "formats.md").read_text()
     assert [str(format) for format in FORMATS if f"`{format}`" not in page] == []

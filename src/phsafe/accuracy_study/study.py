@@ -39,7 +39,7 @@ FALSE_ALARM = 0.001
 MAX_JOBS = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Accuracy:
     """The results of an accuracy study: errors as tidy Polars frames.
 
@@ -75,6 +75,9 @@ class Accuracy:
     estimated: int
     false_alarm: float
     empty_regions: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return f"Accuracy({self.source!r}, {self.trials} trials, {len(self.variants)} variants)"
 
     @property
     def as_stated(self) -> bool:
@@ -272,11 +275,13 @@ def _measure(
     variant: Variant, untruncated: grid.Counts, truncated: grid.Counts, made: Sequence[Trial], alpha: float
 ) -> _VariantErrors:
     noisy = {key: np.concatenate([one.noisy[key] for one in made]) for key in made[0].noisy}
+    exact = exact_lines(variant.config, untruncated)
+    plain = table_errors.plain_lines(variant, exact, [release for one in made for release in one.plain])
     found = list(count_errors.errors(variant, untruncated, truncated, noisy))
     tables = list(
         table_errors.finished(
             variant,
-            exact_lines(variant.config, untruncated),
+            exact,
             exact_lines(variant.config, truncated),
             [release for one in made for release in one.finished],
         )
@@ -287,7 +292,7 @@ def _measure(
         tabulations=sorted(rows, key=lambda row: (order.index(row["TABULATION"]), row["TERMS"])),
         cells=[count_errors.cells_of(one) for one in found],
         tables=[row for one in tables for row in table_errors.rows_of(one)],
-        lines=[table_errors.lines_of(one) for one in tables],
+        lines=[*(table_errors.lines_of(one) for one in tables), *plain],
         test=count_errors.pooled(variant, found, alpha),
     )
 

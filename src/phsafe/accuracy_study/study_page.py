@@ -95,6 +95,8 @@ def _facts(accuracy: Accuracy) -> Iterable[Html]:
         f"of {pooled.counts:,} noisy counts are within their exact 90 % MOE; expected: {100 * pooled.expected:.2f} %",
     )
     if accuracy.estimated:
-        for (method,), lines in accuracy.base(accuracy.lines).group_by("METHOD", maintain_order=True):
+        for (method,), lines in (
+            accuracy.base(accuracy.lines).drop_nulls("COVERAGE").group_by("METHOD", maintain_order=True)
+        ):
             share = 100 * lines["COVERAGE"].to_numpy().mean()
             yield _fact(f"{share:.1f} %", f"of 90 % intervals contain the true value, {method} method")

@@ -124,7 +124,8 @@ def finished(accuracy: Accuracy) -> str:
 <p>{accuracy.estimated} of the releases, finished by both methods. Coverage is of the true value, everybody counted
 (± its standard error between releases); further columns show how often the interval contains the truncated value, which
 is all that the independent method estimates. The dashed line is at 90 %; the blue dot is the joint method, the other
-one the independent method. Averages over no households are undefined and left out.</p>
+one the independent method. Averages over no households are undefined and left out. Bias by region and by size is shown
+beside that of raw counts and of least squares before any constraint, which leave truncation as is.</p>
 {table("Errors of estimates", error_heads, errors, text_columns=2)}
 {table("Coverage of 90 % intervals", coverage_heads, coverage, text_columns=2)}
 {_by_region(accuracy)}{_by_size(accuracy)}{_by_threshold(accuracy)}</section>"""
@@ -132,26 +133,23 @@ one the independent method. Averages over no households are undefined and left o
 
 def _by_region(accuracy: Accuracy) -> Html:
     """Bias and error of each region and table: errors of opposite sign cancel in tables by level."""
-    rows = [
-        [name, region, method, _number(bias), _number(rmse)]
-        for name, region, method, bias, rmse in _grouped(accuracy, "REGION_ID").iter_rows()
-    ]
-    heads = ["Table", "Region", "Method", "bias", "RMSE"]
-    return table(f"Bias by region: the {len(rows)} largest, relative to the error", heads, rows, text_columns=3)
+    heads, rows = _grouped(accuracy, "REGION_ID")
+    text = f"Bias by region: the {len(rows[:LISTED])} largest of the joint method, relative to its error"
+    return table(text, ["Table", "Region", *heads], rows[:LISTED], text_columns=2)
 
 
 def _by_size(accuracy: Accuracy) -> Html:
     """Bias and error by the true size of a line."""
-    rows = [
-        [name, size, method, _number(bias), _number(rmse)]
-        for name, size, method, bias, rmse in _grouped(accuracy, "SIZE").sort("TABLE", "SIZE").iter_rows()
-    ]
-    heads = ["Table", "True value", "Method", "bias", "RMSE"]
-    return table("Bias by true size of count lines", heads, rows, text_columns=3)
+    heads, rows = _grouped(accuracy, "SIZE")
+    return table("Bias by true size of count lines", ["Table", "True value", *heads], sorted(rows), text_columns=2)
 
 
-def _grouped(accuracy: Accuracy, by: str) -> pl.DataFrame:
-    """Mean error and RMSE of the lines of count tables, the largest biases first."""
+def _grouped(accuracy: Accuracy, by: str) -> tuple[list[str], list[list[str]]]:
+    """Bias and RMSE of the lines of count tables by each method, beside raw counts and least squares.
+
+    Returns:
+        The heads of the columns of figures; and the rows, those with the largest bias of the first method first.
+    """
     counts = [spec.name for spec in accuracy.config.catalog.tables if spec.average is None]
     truth = pl.col("TRUTH")
     size = pl.when(truth < 1).then(pl.lit("0")).when(truth < 10).then(pl.lit("1–9")).when(truth < 100).then(
@@ -161,9 +159,17 @@ def _grouped(accuracy: Accuracy, by: str) -> pl.DataFrame:
         .filter(pl.col("TABLE").is_in(counts))
         .with_columns(SIZE=size, REGION_ID=pl.col("REGION_TYPE") + " " + pl.col("REGION_ID"))
         .group_by("TABLE", by, "METHOD", maintain_order=True)
-        .agg(BIAS=(pl.col("ESTIMATE") - truth).mean(), RMSE=pl.col("RMSE").pow(2).mean().sqrt())
+        .agg(bias=(pl.col("ESTIMATE") - truth).mean(), RMSE=pl.col("RMSE").pow(2).mean().sqrt())
     )
-    return found.sort((pl.col("BIAS") / pl.col("RMSE")).abs(), descending=True).head(LISTED)
+    methods = found["METHOD"].unique(maintain_order=True).to_list()
+    wide = found.pivot("METHOD", index=["TABLE", by], values=["bias", "RMSE"], maintain_order=True)
+    columns = [f"{figure}_{method}" for figure in ("bias", "RMSE") for method in methods]
+    share = (pl.col(columns[0]) / pl.col(columns[len(methods)])).abs() if methods else pl.lit(0)
+    rows = wide.sort(share, descending=True).select("TABLE", by, *columns).iter_rows()
+    return (
+        [column.replace("_", " ") for column in columns],
+        [[name, key, *map(_number, figures)] for name, key, *figures in rows],
+    )
 
 
 def _by_threshold(accuracy: Accuracy) -> Html | str:

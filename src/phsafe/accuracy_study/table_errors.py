@@ -125,3 +125,28 @@ def lines_of(one: Finished) -> pl.DataFrame:
             COVERAGE_TRUNCATED=one.covered_truncated.mean(axis=0),
         )
     )
+
+
+def plain_lines(
+    variant: Variant, truth: Mapping[str, pl.DataFrame], releases: Sequence[Mapping[str, Mapping[str, pl.DataFrame]]]
+) -> Iterator[pl.DataFrame]:
+    """The columns of `lines_of` for lines without intervals: raw counts and least squares, before any constraint."""
+    for method in releases[0] if releases else ():
+        for name, first in releases[0][method].items():
+            values = np.stack([release[method][name]["VALUE"].to_numpy() for release in releases])
+            keys = first.select(*LINE_KEYS).join(truth[name], on=LINE_KEYS, how="left", maintain_order="left")
+            exact = keys["VALUE"].to_numpy()
+            yield keys.select(
+                TABLE=pl.lit(name),
+                METHOD=pl.lit(method),
+                THRESHOLDS=pl.lit(variant.thresholds),
+                SCALE=pl.lit(float(variant.scale)),
+                LEVEL="LEVEL",
+            ).hstack(
+                keys.select(
+                    *LINE_KEYS,
+                    TRUTH="VALUE",
+                    ESTIMATE=values.mean(axis=0),
+                    RMSE=np.sqrt(np.square(values - exact).mean(axis=0)),
+                )
+            )

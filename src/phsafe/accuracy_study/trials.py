@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.estimation import Method, estimate_frames
+from phsafe.estimation.fit import fit
+from phsafe.estimation.measurement_vector import measured
+from phsafe.pipeline.exact_tables import CellValues, exact_lines
 from phsafe.privacy.accountant import account_of, noise_by_level
 from phsafe.privacy.mechanism import Session, open_session
 
@@ -32,10 +35,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Trial:
-    """The results of a batch: noisy counts (releases × rows for each measurement) and finished tables."""
+    """The results of a batch: noisy counts (releases × rows for each measurement) and finished tables.
+
+    `plain` has the lines of the count tables before any constraint: from raw counts, and from least squares.
+    """
 
     noisy: Mapping[tuple[str, str], NDArray[np.int64]]
     finished: Sequence[Mapping[Method, Mapping[str, pl.DataFrame]]]
+    plain: Sequence[Mapping[str, Mapping[str, pl.DataFrame]]] = ()
 
 
 def batches(
@@ -50,7 +57,7 @@ def batches(
 
 def make(batch: Batch) -> Trial:
     """Make the releases of a batch. No ledger is charged, so use this on public data only."""
-    noisy, finished = [], []
+    noisy, finished, plain = [], [], []
     for _ in range(batch.releases):
         session = open_session(batch.config, batch.counts)
         counts = {
@@ -61,7 +68,25 @@ def make(batch: Batch) -> Trial:
         if batch.methods:
             frames = _frames(batch.config, session, counts)
             finished.append({method: estimate_frames(batch.config, frames, method).tables for method in batch.methods})
-    return Trial({key: np.stack([one[key] for one in noisy]) for key in noisy[0]}, finished)
+            plain.append(_plain(batch.config, frames, counts))
+    return Trial({key: np.stack([one[key] for one in noisy]) for key in noisy[0]}, finished, plain)
+
+
+def _plain(
+    config: Config, frames: Mapping[str, pl.DataFrame], noisy: grid.Counts
+) -> dict[str, dict[str, pl.DataFrame]]:
+    """The lines of count tables from raw counts and from unconstrained least squares."""
+    release = measured(config, frames)
+    fitted = fit(release).estimates
+    cells: dict[str, CellValues] = {
+        "raw": noisy,
+        "least squares": {k: fitted[b.positions().ravel()] for k, b in release.blocks.items()},
+    }
+    counts = {table.name for table in config.catalog.tables if table.average is None}
+    return {
+        name: {table: lines for table, lines in exact_lines(config, values).items() if table in counts}
+        for name, values in cells.items()
+    }
 
 
 def _frames(config: Config, session: Session, noisy: grid.Counts) -> dict[str, pl.DataFrame]:

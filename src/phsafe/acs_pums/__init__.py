@@ -1,6 +1,6 @@
 """Conversion of the American Community Survey's public microdata (PUMS) to a data folder that other commands read.
 
-docs/pums.md describes the mapping, its choices and its limits.
+docs/how-to/pums.md describes the mapping, its choices and its limits.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from phsafe.cli.budget import budget
 from phsafe.cli.config import config
 from phsafe.cli.demo import demo
 from phsafe.cli.estimate import estimate
+from phsafe.cli.examples import EXAMPLES
 from phsafe.cli.explore import explore
 from phsafe.cli.interval import interval
 from phsafe.cli.ledger import app as ledger
@@ -37,8 +38,29 @@ def _plain(text: str) -> str:
     return re.sub(r"\[/?(?:bold|red| )+\]|\[/\]", "", text)
 
 
+def usage(command: Any, ctx: Any) -> str:  # noqa: ANN401
+    """Return what follows the name of a command, without braces around arguments."""
+    pieces = " ".join(command.collect_usage_pieces(ctx))
+    return re.sub(r"\{([\w.]+)\}", r"\1", pieces).replace("[[", "[").replace("]]", "]")
+
+
+def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:  # noqa: ANN401
+    """Return an argument or option and its help, without types: ``--method METHOD`` instead of ``--method <str>``."""
+    record = parameter.get_help_record(ctx)
+    if record is None:
+        return None
+    value = "" if parameter.param_type_name == "argument" else f" {parameter.name.upper()}"
+    term = re.sub(r" <[^>]+>", value, record[0])
+    text = re.sub(r" *\[(?:required|x[<>]=[^\]]*|\d+<=x[^\]]*)\]", "", record[1])
+    return term, re.sub(r"; (?:required|x[<>]=[^\];]*|\d+<=x[^\];]*)\]", "]", text)
+
+
 class Command(TyperCommand):
     """A command whose help is plain text, because loading Rich takes longer than reading the page."""
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Format the usage line."""
+        formatter.write_usage(ctx.command_path, usage(self, ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Format the help page."""
@@ -48,11 +70,19 @@ class Command(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             name = "Arguments" if parameter.param_type_name == "argument" else "Options"
-            if record := parameter.get_help_record(ctx):
-                sections.setdefault(name, []).append((record[0], record[1].removesuffix("  [required]")))
+            if record := help_record(parameter, ctx):
+                sections.setdefault(name, []).append(record)
         for name, lines in sections.items():
             with formatter.section(name):
                 formatter.write_dl(lines)
+        # The words after the program, which may be several: "ledger show".
+        words = [ctx.info_name]
+        while ctx.parent is not None and ctx.parent.parent is not None:
+            ctx = ctx.parent
+            words.insert(0, ctx.info_name)
+        with formatter.section("Examples"):
+            for arguments, meaning in EXAMPLES[" ".join(words)].items():
+                formatter.write(f"  phsafe {' '.join(words)} {arguments}".rstrip() + f"\n      {meaning}\n")
 
 
 class Commands(TyperGroup):

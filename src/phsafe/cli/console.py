@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.style import Style
+from rich.text import Text
 
 from phsafe.cli.output import OUTPUT
 from phsafe.model.exact_numbers import dumps
@@ -75,10 +78,18 @@ def result(document: Mapping[str, Any], *shown: RenderableType) -> None:
         typer.echo(dumps(document))
         return
     for part in shown:
-        if isinstance(part, str):
+        if isinstance(part, str | Text):
             out.print(part, markup=False, soft_wrap=True)
         else:
             out.print(part)
+
+
+def linked(text: str, path: Path) -> Text:
+    """Return text in which the path is a link, for terminals that can open it; elsewhere it is plain text."""
+    shown, start = Text(text), text.find(str(path))
+    if start >= 0:
+        shown.stylize(Style(link=path.resolve().as_uri()), start, start + len(str(path)))
+    return shown
 
 
 def warn(text: str) -> None:
@@ -88,8 +99,8 @@ def warn(text: str) -> None:
         err.print(text.strip(), style="bold red", markup=False, soft_wrap=True)
 
 
-def note(text: str) -> None:
+def note(text: str | Text) -> None:
     """Print and log a notice."""
-    OUTPUT.record("notice", "info", text)
+    OUTPUT.record("notice", "info", str(text))
     if not OUTPUT.quiet:
         err.print(text, markup=False, soft_wrap=True)

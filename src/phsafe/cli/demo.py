@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from phsafe.pipeline.demo import Demo
 
 
+#: The table that is shown, of counts.
+HEADLINE = "PH7"
+#: What to open in the demo's folder, and why.
+NEXT = {
+    "report.html": "open it in a browser: the release on one page",
+    "estimates/tables.xlsx": "all tables; as CSV in tables/ beside it",
+    "release": "noisy measurements and manifest.json: the part to publish",
+}
+
+
 def demo(
     out: Annotated[
         Path | None, typer.Argument(metavar="[OUT]", help="Folder to create (default: phsafe-demo).")
@@ -35,34 +45,29 @@ def demo(
             "loss_bounded": loss.bounded,
         },
         f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.",
-        _tables(made, STATES[0], NAMES[STATES[0]]),
-        "Intervals account for noise and for people whom truncation dropped from very large households: their\n"
-        "number is estimated from shares in public data, because this config doesn't measure it.\n"
-        f"Privacy loss: ρ = {text(loss.unbounded)} (a person added or removed), "
-        f"{text(loss.bounded)} (a record changed)",
-        f"\nNext:\n"
-        f"  {out}/report.html  open it in a browser: the release on one page\n"
-        f"  {out}/release      noisy measurements and manifest.json: the part to publish\n"
-        f"  {out}/estimates    PH1 … PH8 with 90 % intervals, and tables.xlsx\n"
-        f"  phsafe budget {out}/config.json            cost and accuracy of each table\n"
-        f"  phsafe check {out}/release                 check that it is complete and unmodified\n"
-        f"  phsafe ledger show {out}/population.ledger  privacy loss charged so far",
+        _headline(made, STATES[0], NAMES[STATES[0]]),
+        "Only synthetic people have a truth to show: a real one is never published.",
+        f"Privacy loss ρ: {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (changed)",
+        "\nNext:",
+        *(console.linked(f"  {out / name}  {what}", out / name) for name, what in NEXT.items()),
+        f"  phsafe interval {out}/release 'PH7[WY, 1] / PH7[US, 1]'\n"
+        f"  phsafe budget {out}/config.json\n"
+        f"  phsafe check {out}/release",
     )  # fmt: skip
 
 
-def _tables(made: Demo, region: str, name: str) -> Table:
+def _headline(made: Demo, region: str, name: str) -> Table:
+    """One finished table of one state beside the truth, which only synthetic data have."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from phsafe.display.numbers import digits, number, texts
+    from phsafe.display.numbers import number, texts
 
-    table = Table(title=f"{name}, all households: finished tables and the truth (synthetic data)")
-    for column in ("", "Truth (never published)", "Estimate", "90 % interval"):
-        table.add_column(column, justify="left" if not column else "right")
-    for spec in made.config.catalog.tables:
-        table.add_section()
-        table.add_row(f"[bold]{spec.name} {spec.title}[/]")
-        for label, truth, *cell in made.against_truth(spec, region):
-            estimate, lower, upper = cell
-            places = digits((estimate, lower, upper)) if spec.average else 0
-            table.add_row(label, number(truth, places), *texts((estimate, lower, upper), spec))
+    spec = next(table for table in made.config.catalog.tables if table.name == HEADLINE)
+    table = Table(title=f"{name}: {spec.name} {spec.title}", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("", "Truth", "Estimate", "90 % interval"):
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for label, truth, *cell in made.against_truth(spec, region):
+        estimate, lower, upper = cell
+        table.add_row(label, number(truth, 0), *texts((estimate, lower, upper), spec))
     return table

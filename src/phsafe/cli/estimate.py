@@ -13,7 +13,10 @@ def estimate(
     release: arg.ReleasePath,
     out: arg.OutPath,
     method: Annotated[
-        str, typer.Option(help="joint: fit all tables together; independent: each table alone, as in 2020.")
+        str,
+        typer.Option(
+            metavar="METHOD", help="joint: fit all tables together; independent: each table alone, as in 2020."
+        ),
     ] = "joint",
     target: Annotated[
         str | None,
@@ -22,11 +25,12 @@ def estimate(
     draws: Annotated[
         int, typer.Option(metavar="N", help="Write N joint draws of all values to draws.parquet.", show_default=False)
     ] = 0,
-    format: Annotated[str, typer.Option(help="csv or parquet.")] = "csv",
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="csv or parquet.")] = "csv",
+    sdmx: Annotated[bool, typer.Option("--sdmx", help="Also write the tables as SDMX-CSV, to OUT/sdmx.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Accept a release whose files were modified.")] = False,
 ) -> None:
     """Write finished tables with 90 % intervals, from a release alone."""
-    from phsafe.cli.console import note, result, warn
+    from phsafe.cli.console import linked, note, result, warn
     from phsafe.errors import Reasons
     from phsafe.estimation import estimate as run
     from phsafe.estimation.estimates_output import check_format
@@ -43,7 +47,7 @@ def estimate(
     reasons.settle()
     assert opened is not None
     estimates = run(opened, method, target=target)
-    estimates.write(out, format, draws)
+    estimates.write(out, format, draws, sdmx=sdmx)
     for name, why in estimates.diagnostics["left_out"].items():
         warn(f"{name} is left out: {why}.")
     result(
@@ -53,7 +57,7 @@ def estimate(
             "noise_test": estimates.diagnostics["noise_test"],
         }
     )  # fmt: skip
-    note(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.")
+    note(linked(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.", out))
     if "truncation" in estimates.diagnostics:
         note(estimates.diagnostics["truncation"]["about"])
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

@@ -11,13 +11,15 @@ from phsafe.cli import arguments as arg
 
 if TYPE_CHECKING:
     from phsafe.configs.config import Config
+    from phsafe.explorer.scenario_files import ScenarioFile
 
 
 def explore(
     config: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="CONFIG", help="Config to start from: JSON in the 2020 format, or TOML; or a release folder."
+            metavar="CONFIG",
+            help="Config to start from: JSON in the 2020 format, or TOML; a release folder; or a shared link.",
         ),
     ] = None,
     port: Annotated[
@@ -39,10 +41,13 @@ def explore(
     """Open a web page for weighing accuracy against privacy. Needs no data and no network."""
     from phsafe.cli.console import note, result, warn
     from phsafe.errors import Reasons
+    from phsafe.explorer.share_links import is_link
     from phsafe.system.optional_packages import require
 
     reasons = Reasons()
-    loaded = reasons.check(_config, config, catalog)
+    link = config if config is not None and is_link(config) else None
+    first = None if link is None else reasons.check(_shared, link, catalog)
+    loaded = reasons.check(_config, None if config is None or link else Path(config), catalog)
     reasons.check(require, "starlette", "uvicorn")
     from phsafe.explorer.public_tables import truncation
 
@@ -53,10 +58,20 @@ def explore(
 
     if host not in LOOPBACK:
         warn(f"Listening on {host}: others on the network can reach this page, and the connection is not encrypted.")
-    with Service(loaded, table, host=host, port=port, name=config.stem if config is not None else "") as service:
+    name = "" if config is None else Path(config).stem
+    with Service(loaded, table, host=host, port=port, name=name, first=first) as service:
         result({"link": service.link}, service.link)
         note("Open this link in a browser; anyone who has it can use the page. Stop with Ctrl+C.")
         service.run(browser=browser)
+
+
+def _shared(link: str, catalog: Path | None) -> ScenarioFile:
+    """The scenarios of a shared link."""
+    from phsafe.explorer.scenario_files import read_scenarios
+    from phsafe.model.spec import Catalog
+    from phsafe.model.tables import CENSUS_2020
+
+    return read_scenarios(link, "link", CENSUS_2020 if catalog is None else Catalog.load(catalog))
 
 
 def _config(path: Path | None, catalog: Path | None) -> Config | None:

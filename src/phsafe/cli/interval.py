@@ -27,5 +27,5 @@ def interval(
     from phsafe.cli.console import result
     from phsafe.estimation import estimate
 
-    found = estimate(release, target=target, force=force).combine(expression)
+    found = estimate(release, target=target, force=force).interval(expression)
     result(found.to_dict(), found.text)

@@ -24,11 +24,12 @@ def report(
     ] = False,
 ) -> None:
     """Write a one-page report on a release: contents, privacy, accuracy and finished tables."""
-    from phsafe.cli.console import note, result
+    from phsafe.cli.console import linked, note, result
     from phsafe.reports import report as make
 
     if estimates is None:
         note("No --estimates given: computing the joint estimate.")
     made = make(release, out, estimates=estimates, title=title, force=force)
     result({"file": str(made), "bytes": made.stat().st_size})
-    note(f"Wrote {made} ({made.stat().st_size / 1e6:.1f} MB): open it in any browser, or publish it with the release.")
+    size = f"{made.stat().st_size / 1e6:.1f} MB"
+    note(linked(f"Wrote {made} ({size}): open it in any browser, or publish it with the release.", made))

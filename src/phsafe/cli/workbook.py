@@ -19,7 +19,6 @@ def workbook(
     from phsafe.cli.console import note, result
     from phsafe.configs.config import Config
     from phsafe.errors import Reasons
-    from phsafe.explorer.figures import Figures
     from phsafe.system.atomic_writes import check_new_file, write_new_file
     from phsafe.system.optional_packages import require
 
@@ -29,8 +28,8 @@ def workbook(
     reasons.check(require, "xlsxwriter")
     reasons.settle()
     assert loaded is not None
-    from phsafe.explorer.workbook import workbook as make
+    from phsafe.explorer.workbook import config_workbook
 
-    write_new_file(out, make(Figures(loaded)))
+    write_new_file(out, config_workbook(loaded))
     result({"file": str(out)})
     note(f"Wrote {out}: yellow cells are inputs; open it in Excel or LibreOffice.")

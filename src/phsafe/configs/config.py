@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from phsafe.configs import config_rules as rules
+from phsafe.configs.publication import Publication
 from phsafe.errors import ConfigError
 from phsafe.model.document_files import read_document
+from phsafe.model.exact_numbers import text
 from phsafe.model.levels import Level, in_puerto_rico
 from phsafe.model.spec import Catalog, CatalogSource, Derived, Tabulation
 from phsafe.model.tables import CENSUS_2020
 from phsafe.privacy_math.level_blocks import Block, blocks_of
+from phsafe.system.public_calls import checked
 
 PrivacyDefinition = Literal["zcdp", "puredp"]
 Sensitivity = Literal["published", "tight", "tight-bounded", "structured"]
@@ -35,7 +38,7 @@ class Measurement(NamedTuple):
     budget: Decimal
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Config:
     """The parameters of a run. Create one with `Config.load`, which validates them.
 
@@ -54,6 +57,7 @@ class Config:
         control_totals: "persons" or "units" → state → the number of rows that validation expects. Confidential, because
             they are counts of the data: `to_production` leaves them out.
         population: Whom the config is about, which must be the population of the ledger; None accepts any.
+        publication: Who publishes the release and how to cite it; all of it is optional.
 
     Example:
         >>> config = Config.load("examples/us.json")
@@ -73,8 +77,10 @@ class Config:
     blind_share: Mapping[str, Decimal] = field(default_factory=dict)
     control_totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
     population: str | None = None
+    publication: Publication = field(default_factory=Publication)
 
     @classmethod
+    @checked
     def load(cls, source: str | Path | Mapping[str, Any] | Config, catalog: CatalogSource | None = None) -> Config:
         """Read and validate a config.
 
@@ -98,7 +104,7 @@ class Config:
             if tables is not None and tables != source.catalog:
                 raise ConfigError("expected the catalog of the loaded config, got another; load the config with it")
             return source
-        document = source if isinstance(source, Mapping) else read_document(Path(source), "config", MAX_BYTES)
+        document = source if isinstance(source, Mapping) else _read(Path(source))
         tables = CENSUS_2020 if tables is None else tables
         return cls(**rules.check(document, tables), catalog=tables)
 
@@ -123,7 +129,7 @@ class Config:
             43
         """
         if not isinstance(source, Config):
-            document = source if isinstance(source, Mapping) else read_document(Path(source), "config", MAX_BYTES)
+            document = source if isinstance(source, Mapping) else _read(Path(source))
             catalog = CENSUS_2020 if catalog is None else Catalog.load(catalog)
             kept = {name: value for name, value in document.items() if name not in rules.BUDGET_FIELDS}
             zero = {t.name: {level.key: 0 for level in catalog.levels_of(t)} for t in catalog.tabulations}
@@ -139,7 +145,14 @@ class Config:
         return replace(source, budgets=budgets)
 
     def __hash__(self) -> int:
-        return hash((self.states, self.total))
+        return hash((self.states, frozenset((name, frozenset(of.items())) for name, of in self.budgets.items())))
+
+    def __repr__(self) -> str:
+        """What the config covers and what it spends in all; its fields have the details."""
+        unit = "ρ" if self.privacy == "zcdp" else "ε"
+        states = f"{len(self.states)} state{'' if len(self.states) == 1 else 's'}"
+        spent = f"{len(self.measurements())} measurements with {unit} = {text(self.total)}"
+        return f"Config({states}, {spent}, {self.sensitivity})"
 
     def with_sensitivity(self, sensitivity: str | None) -> Config:
         """This config under another sensitivity mode.
@@ -233,4 +246,21 @@ class Config:
             **({} if self.sensitivity == "published" else {"sensitivity": self.sensitivity}),
             **({"blind_share": dict(self.blind_share)} if self.blind_share else {}),
             **({} if self.population is None else {"population": self.population}),
+            **({"publication": self.publication.to_document()} if self.publication else {}),
         }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a config file. The name of a shipped config is not a file, and a message says where it is."""
+    try:
+        return read_document(path, "config", MAX_BYTES)
+    except ConfigError as error:
+        from phsafe.configs.shipped import shipped_names  # noqa: PLC0415  (imports this module)
+
+        name = str(path).lower()
+        if path.is_file() or name not in shipped_names():
+            raise
+        shell = f"phsafe config {name} > {name}.json"
+        raise ConfigError(
+            f"{error}; the shipped config is phsafe.config({name!r}), or in a terminal: {shell}"
+        ) from None

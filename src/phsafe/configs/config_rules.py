@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from phsafe.configs.publication import MAX_TEXT, read_publication
 from phsafe.errors import ConfigError
 from phsafe.model.levels import in_puerto_rico
 from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES
@@ -29,6 +30,7 @@ FIELDS = {
     "moe_target": "moe",
     "control_totals": "control_totals",
     "population": "population",
+    "publication": "publication",
 }
 #: The fields that give budgets, under both names.
 BUDGET_FIELDS = ("privacy_budget", "budget", "moe_target", "moe")
@@ -40,8 +42,6 @@ MAX_DIGITS = 30
 MAX_TAU = 99_999
 #: The tables that control totals are for.
 TOTALLED = ("persons", "units")
-#: The longest description of a population.
-MAX_TEXT = 1000
 
 
 def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
@@ -53,6 +53,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     mode = _choice("sensitivity", fields.get("sensitivity", "published"), sensitivities.MODES, problems)
     reader = _choice("reader", fields.get("reader", "csv"), READERS, problems)
     population = _population(fields.get("population"), problems)
+    publication = read_publication(fields.get("publication"), problems)
     tau = _tau(fields.get("tau"), catalog, problems)
     shares = _blind_share(fields.get("blind_share", {}), catalog, problems)
     totals = _control_totals(fields.get("control_totals", {}), states, problems)
@@ -74,6 +75,7 @@ def check(document: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
         "budgets": budgets, "tau": tau, "states": states,
         "reader": reader, "privacy": privacy, "sensitivity": mode, "blind_share": shares,
         "control_totals": totals, "population": population,
+        "publication": publication,
     }  # fmt: skip
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from phsafe.configs.config import Config
-from phsafe.model.schema import STATES, US_STATES
+from phsafe.errors import PHSafeError, did_you_mean
+from phsafe.model.schema import POSTAL_CODES, STATES, US_STATES
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: (region type, region code).
 Region = tuple[str, str]
 NATION: Region = ("USA", "1")
+#: Other names for the nation.
+NATION_ALIASES = ("us", "usa", "united states")
 #: More states than this are counted rather than listed.
 MAX_LISTED_STATES = 6
 
@@ -32,6 +40,59 @@ def region_names(config: Config) -> dict[Region, str]:
 def iteration_names(config: Config) -> dict[str, str]:
     """The names of the race/ethnicity iterations, by code."""
     return {i.code: i.label for level in config.catalog.levels for i in level.iteration_level.iterations}
+
+
+def find_region(config: Config, region: str | int) -> Region:
+    """The key of a region, given by name, postal code or FIPS code; a number is a FIPS code.
+
+    Raises:
+        PHSafeError: The config has no such region.
+
+    >>> us = Config.load("examples/us.json")
+    >>> {find_region(us, wyoming) for wyoming in ("Wyoming", "WY", "wy", "56", 56)}, find_region(us, "USA")
+    ({('STATE', '56')}, ('USA', '1'))
+    """
+    wanted = f"{region:02d}" if isinstance(region, int) else region.strip().casefold()
+    names = region_names(config)
+    for key, name in names.items():
+        if wanted in (name.casefold(), key[1].casefold()) or (key == NATION and wanted in NATION_ALIASES):
+            return key
+        if POSTAL_CODES.get(wanted.upper()) == key[1]:
+            return key
+    known = ", ".join(list(names.values())[:5])
+    hint = did_you_mean(wanted, names.values())
+    raise PHSafeError(f"region: expected a name or code, such as {known}, got {region!r:.60}{hint}")
+
+
+def find_iteration(config: Config, iteration: str) -> str:
+    """The code of an iteration, given by code or label.
+
+    Raises:
+        PHSafeError: The config has no such iteration.
+    """
+    names = iteration_names(config)
+    for code, label in names.items():
+        if iteration.strip().casefold() in (code.casefold(), label.casefold()):
+            return code
+    hint = did_you_mean(iteration, names.values())
+    raise PHSafeError(f"iteration: expected one of {', '.join(names)} or its label, got {iteration!r:.60}{hint}")
+
+
+def with_names(config: Config, frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the names of regions (REGION) and iterations (RACE_ETHNICITY) to a frame, beside their codes."""
+    import polars as pl  # noqa: PLC0415  (names alone don't need it)
+
+    regions = pl.DataFrame(
+        [(*key, name) for key, name in region_names(config).items()],
+        schema=["REGION_TYPE", "REGION_ID", "REGION"],
+        orient="row",
+    )
+    found = frame.join(regions, on=["REGION_TYPE", "REGION_ID"], how="left", maintain_order="left").with_columns(
+        RACE_ETHNICITY=pl.col("ITERATION_CODE").replace_strict(iteration_names(config), return_dtype=pl.String)
+    )
+    after = max(frame.columns.index(name) for name in ("REGION_TYPE", "REGION_ID")) + 1
+    keys = [*frame.columns[:after], "REGION", "ITERATION_CODE", "RACE_ETHNICITY"]
+    return found.select(*keys, *(name for name in frame.columns if name not in keys))
 
 
 def coverage(config: Config) -> str:

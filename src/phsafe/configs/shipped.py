@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from decimal import Decimal
 from importlib.resources import files
 
 from phsafe.configs.config import Config
-from phsafe.errors import ConfigError
+from phsafe.errors import ConfigError, did_you_mean
 
 _FOLDER = files("phsafe.configs.parameters")
 _ENDING = ".json"
@@ -33,8 +32,7 @@ def shipped_text(name: str) -> str:
     """
     known = shipped_names()
     if name not in known:
-        close = difflib.get_close_matches(name.lower().removesuffix(_ENDING), known, n=1, cutoff=0.5)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(name.removesuffix(_ENDING), known)
         raise ConfigError(f"expected a shipped config, one of {', '.join(known)}, got {name!r:.60}{hint}")
     return _FOLDER.joinpath(name + _ENDING).read_text(encoding="utf-8")
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from phsafe.model.spec import Table
 
 #: Estimate, lower bound and upper bound.
 Cell = tuple[float, float, float]
 #: Shown in place of a number that isn't published.
 NOTHING = "–"
+#: Marks a cell whose interval is wider than its estimate, and says why.
+FLAG = "△"
+FLAG_TEXT = "interval wider than the estimate"
 
 
 def digits(cell: Cell) -> int:
@@ -34,6 +39,47 @@ def texts(cell: Cell, table: Table) -> tuple[str, str]:
     places = digits(cell) if table.average is not None else 0
     estimate, lower, upper = (number(value, places) for value in cell)
     return estimate, f"{lower} – {upper}"
+
+
+def supported_place(cell: Cell, average: bool) -> int:
+    """The last decimal place that an interval supports: 2 rounds to hundreds, -1 to tenths.
+
+    It is the largest power of ten that is at most a quarter of the margin of error (half of the interval's length), so
+    that rounding never changes the estimate by more than an eighth of its margin. Counts have no decimals; averages are
+    rounded to whole numbers at most.
+
+    >>> supported_place((109_276, 108_094, 109_674), False), supported_place((2.4533, 2.4484, 2.4583), True)
+    (2, -3)
+    """
+    margin = (cell[2] - cell[1]) / 2
+    if margin <= 0:
+        return -digits(cell) if average else 0
+    place = -digits(cell) if average else 0
+    most = 0 if average else 15
+    while place < most and 4 * 10.0 ** (place + 1) <= margin:
+        place += 1
+    return place
+
+
+def rounded_texts(cell: Cell, table: Table) -> tuple[str, str]:
+    """Format the estimate and the interval of a cell with the digits that the interval supports.
+
+    The estimate is rounded to the nearest, the bounds outwards, so that the interval never gets shorter.
+
+    >>> from phsafe.model.tables import PH1, PH3
+    >>> rounded_texts((109_276, 108_094, 109_674), PH3), rounded_texts((2.4533, 2.4484, 2.4603), PH1)
+    (('109,300', '108,000 – 109,700'), ('2.453', '2.448 – 2.461'))
+    """
+    place = supported_place(cell, table.average is not None)
+
+    def at(whole: float) -> str:
+        return number(whole * 10.0**place if place >= 0 else whole / 10.0**-place, max(0, -place))
+
+    # A value such as 2.449 is stored as slightly less or more, which must not move it to the next digit.
+    slack = 1e-6
+    estimate, lower, upper = (value / 10.0**place if place >= 0 else value * 10.0**-place for value in cell)
+    bounds = at(math.floor(lower + slack)), at(math.ceil(upper - slack))
+    return at(math.floor(estimate + 0.5)), f"{bounds[0]} – {bounds[1]}"
 
 
 def is_wide(cell: Cell) -> bool:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from phsafe.display.html import Child, el
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
 class Svg:
-    """A chart. Notebooks display it; `write` saves it to a file."""
+    """A chart. Notebooks display it; `write` saves it to a file.
+
+    Attributes:
+        markup: The chart as SVG.
+        title: What it shows.
+        figure: The Matplotlib figure, to change it further; None for a chart that was not drawn with Matplotlib.
+    """
 
     markup: str = field(repr=False)
     title: str = ""
+    figure: Figure | None = field(default=None, repr=False, compare=False)
 
     def _repr_svg_(self) -> str:
         return self.markup
@@ -22,26 +31,10 @@ class Svg:
         return self.markup
 
     def write(self, path: str | Path) -> Path:
-        """Write the chart to a file and return its path."""
-        Path(path).write_text(self.markup, encoding="utf-8")
-        return Path(path)
-
-
-def chart(title: str, width: int, height: int, *children: Child) -> Svg:
-    """Return a chart on a white background, with a title for screen readers."""
-    return Svg(
-        el(
-            "svg",
-            el("title", title),
-            el("rect", width=width, height=height, fill="#ffffff", rx=6),
-            *children,
-            xmlns="http://www.w3.org/2000/svg",
-            viewBox=f"0 0 {width} {height}",
-            width=width,
-            height=height,
-            role="img",
-            font_family="system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
-            font_size=12,
-        ),
-        title,
-    )
+        """Write the chart to a file and return its path: SVG, or with Matplotlib also PNG or PDF, by its ending."""
+        path = Path(path)
+        if self.figure is not None and path.suffix.lower() in (".png", ".pdf"):
+            self.figure.savefig(path)
+        else:
+            path.write_text(self.markup, encoding="utf-8")
+        return path

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Leaves, leaf_levels, total, widened
 from phsafe.estimation.fit import Fit, NormalDraws, Projection, projection_of
-from phsafe.estimation.identities import universe, untruncated_cells
+from phsafe.estimation.identities import counts_the_same, untruncated_cells
+from phsafe.estimation.learned_spread import Rows, Spread, climb, log_likelihood
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares, public_shares
-from phsafe.estimation.universe_model import Rows, UniverseModel
+from phsafe.estimation.universe_model import UniverseModel
 from phsafe.model.spec import Tabulation
-
-#: Limits of the factor for the deviations of the excess and of the division over cells. It is divided or multiplied by
-#: four while that raises the logarithm of the likelihood by at least this much.
-SMALLEST, LARGEST, EVIDENCE = 0.25, 4.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,8 @@ class Everybody:
         projection: The posterior of the effects.
         measured: The tabulations that measured what truncation drops.
         unknown: The tabulations without public shares, whose estimates remain truncated.
+        shift: The posterior mean of every effect.
+        blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
     """
 
     fit: Fit
@@ -48,19 +48,22 @@ class Everybody:
     projection: Projection = field(repr=False)
     measured: tuple[str, ...]
     unknown: tuple[str, ...]
+    shift: Array = field(repr=False)
+    blind: tuple[tuple[LevelBlock, Array, sparse.csr_array], ...] = field(repr=False)
 
     @property
     def about(self) -> str:
-        """How the people beyond the thresholds were estimated, in one sentence."""
-        if not self.measured:
-            return (
-                "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
-                "from shares in public data, and the intervals include the uncertainty of these shares."
-            )
-        return (
+        """How the people beyond the thresholds were estimated, and for which tabulations they were not."""
+        known = (
             "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
             "oversized households, and from shares in public data where those say little."
+            if self.measured
+            else "The release measures nothing of what truncation drops: the people beyond the thresholds are "
+            "estimated from shares in public data, and the intervals include the uncertainty of these shares."
         )
+        if not self.unknown:
+            return known
+        return f"{known} Without shares in public data, they are left out of {', '.join(self.unknown)}."
 
     @property
     def estimates(self) -> Array:
@@ -91,20 +94,24 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
         shares: What truncation drops in public data; by default the shares that ship with the program.
     """
     shares = public_shares() if shares is None else shares
-    effects, observations, used, unknown = Effects(), [], [], []
+    effects, observations, used, unknown, blind = Effects(), [], [], [], []
     beyond = np.zeros(len(measured.counts))
     parts = [sparse.csr_array((len(beyond), 0))]
+    known = []
     for tabulations in _universes(measured):
-        if not any(shares.knows(t.name) for t in tabulations):
+        if any(shares.knows(t.name) for t in tabulations):
+            known.append(tabulations)
+        else:
             unknown += [t.name for t in tabulations]
-            continue
-        scale = _learned_scale(measured, fit, tabulations, shares)
+    for tabulations, spread in zip(known, _learned(measured, fit, known, shares), strict=True):
         for leaves in leaf_levels(measured, fit, tabulations, shares):
-            model = UniverseModel(measured, fit, shares, leaves, effects, scale)
+            model = UniverseModel(measured, fit, shares, leaves, effects, spread)
             for block in leaves.blocks:
                 mean, load = model.cells(block)
                 # Cells that are counted without truncation already include everybody.
                 whole = set(untruncated_cells(measured.config, block))
+                if whole:
+                    blind.append((block, mean, load))
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
@@ -114,39 +121,33 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     projection, shift = _posterior(effects, observations)
     loadings = widened(total(*parts), len(shift))
     beyond += loadings @ shift
-    return Everybody(fit, beyond, loadings, projection, tuple(dict.fromkeys(used)), tuple(unknown))
+    names = tuple(dict.fromkeys(used)), tuple(unknown)
+    return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
 
 
-def _learned_scale(measured: Measured, fit: Fit, tabulations: Sequence[Tabulation], shares: PublicShares) -> float:
-    """How much more or less the excess and the division over cells vary in this release than expected.
+def _learned(measured: Measured, fit: Fit, universes: Sequence[list[Tabulation]], shares: PublicShares) -> list[Spread]:
+    """How much each universe varies around public shares, according to the release's own measurements.
 
-    The likelihood of the measurements at the levels of everyone decides. A scale other than 1 needs clear evidence.
+    The levels of everyone decide, except about differences between iterations. Households are the same in all
+    universes, so one clump serves all.
     """
-    leaves = next(leaf_levels(measured, fit, tabulations, shares))
-    blocks = [b for b in _beyond_blocks(measured, leaves) if b.level.iteration_level.is_total]
-    if not blocks:
-        return 1.0
+    leaves = [next(leaf_levels(measured, fit, tabulations, shares)) for tabulations in universes]
+    blocks = [_beyond_blocks(measured, one) for one in leaves]
+    totals = [[b for b in some if b.level.iteration_level.is_total] for some in blocks]
 
-    def likelihood(scale: float) -> float:
-        model = UniverseModel(measured, fit, shares, leaves, Effects(), scale)
-        return _log_likelihood(model.effects, [rows for block in blocks for rows in model.measurements(block)])
+    def likelihood(which: int, spread: Spread, used: Sequence[LevelBlock]) -> float:
+        model = UniverseModel(measured, fit, shares, leaves[which], Effects(), spread)
+        rows = [row for block in used for row in model.measurements(block)]
+        return log_likelihood(model.effects, rows) if rows else 0.0
 
-    best, found = likelihood(1.0), 1.0
-    for factor in (0.25, 4.0):
-        while SMALLEST <= found * factor <= LARGEST and (next_one := likelihood(found * factor)) > best + EVIDENCE:
-            best, found = next_one, found * factor
-        if found != 1:
-            break
+    everywhere = range(len(universes))
+    clump = climb("clump", Spread(), lambda spread: sum(likelihood(i, spread, blocks[i]) for i in everywhere))
+    found = []
+    for i in everywhere:
+        common = climb("common", clump, partial(likelihood, i, used=totals[i]))
+        everything = partial(likelihood, i, used=blocks[i])
+        found.append(climb("iterations", climb("groups", common, everything), everything))
     return found
-
-
-def _log_likelihood(effects: Effects, observations: Sequence[Rows]) -> float:
-    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
-    prior = effects.variances
-    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
-    factor = np.linalg.cholesky((a.multiply(prior) @ a.T).toarray() + np.diag(np.concatenate(noise)))
-    gaps = linalg.solve_triangular(factor, np.concatenate(observed) - np.concatenate(means), lower=True)
-    return float(-0.5 * gaps @ gaps - np.log(np.diagonal(factor)).sum())
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:
@@ -171,17 +172,20 @@ def _posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projecti
 
 
 def _universes(measured: Measured) -> Iterator[list[Tabulation]]:
-    """Yield the truncated tabulations that share a universe and are iterated by the same people."""
-    found: dict[object, list[Tabulation]] = {}
-    for block in measured.blocks.values():
-        if block.tabulation.is_truncated:
-            found.setdefault(universe(measured.config, block.tabulation), []).append(block.tabulation)
-    for members in found.values():
-        distinct = list(dict.fromkeys(members))
-        iterated: list[str | None] = list(dict.fromkeys(t.iterate_by for t in distinct if t.iterate_by is not None))
+    """Yield the truncated tabulations that count the same people and are iterated by the same people."""
+    found: list[list[Tabulation]] = []
+    for tabulation in dict.fromkeys(b.tabulation for b in measured.blocks.values() if b.tabulation.is_truncated):
+        same = (members for members in found if counts_the_same(measured.config, members[0], tabulation))
+        members = next(same, None)
+        if members is None:
+            found.append([tabulation])
+        else:
+            members.append(tabulation)
+    for members in found:
+        iterated: list[str | None] = list(dict.fromkeys(t.iterate_by for t in members if t.iterate_by is not None))
         iterated = iterated or [None]
         for by in iterated:
-            yield [t for t in distinct if t.iterate_by == by or (t.iterate_by is None and by == iterated[0])]
+            yield [t for t in members if t.iterate_by == by or (t.iterate_by is None and by == iterated[0])]
 
 
 def _beyond_blocks(measured: Measured, leaves: Leaves) -> list[LevelBlock]:

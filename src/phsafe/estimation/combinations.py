@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse, special
 
+from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.averages import MORE_DRAWS, shortest, uniforms
 from phsafe.estimation.densities import NORMAL, Array
@@ -30,7 +31,7 @@ UNCERTAIN_SIGN = 0.001
 FEWEST_DRAWS = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Combination:
     """An expression of published cells, with its 90 % interval.
 
@@ -60,12 +61,48 @@ class Combination:
         shown = [f"{value:,.{places}f}" for value in (self.estimate, self.lower, self.upper)]
         return f"{shown[0]} (90 % interval {shown[1]} to {shown[2]}; standard error {self.std_error:,.4g})"
 
+    def __repr__(self) -> str:
+        return f"{self.expression} = {self.text}"
+
     def to_dict(self) -> dict[str, Any]:
         """The values by the column names of the tables."""
         return {
             "EXPRESSION": self.expression, "ESTIMATE": self.estimate, "LOWER_90": self.lower, "UPPER_90": self.upper,
             "STD_ERROR": self.std_error,
         }  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Difference(Combination):
+    """The difference of two published cells, or expressions of cells, with its 90 % interval.
+
+    Attributes:
+        first: The first of the two, as it was given.
+        second: What was subtracted from it.
+
+    Example:
+        >>> Difference("a - b", 5.0, -20.0, 30.0, 15.0, "a", "b")
+        a - b = 5 (90 % interval -20 to 30; standard error 15): within the noise, so it can't be told which is larger
+    """
+
+    first: str = ""
+    second: str = ""
+
+    @property
+    def is_more_than_noise(self) -> bool:
+        """Whether the interval of the difference excludes zero."""
+        return not self.lower <= 0 <= self.upper
+
+    @property
+    def verdict(self) -> str:
+        """Which of the two is larger, if the noise allows to tell."""
+        if not self.is_more_than_noise:
+            return "within the noise, so it can't be told which is larger"
+        larger = "larger" if self.estimate > 0 else "smaller"
+        return f"{self.first} is {larger} than {self.second}: the difference is more than noise"
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}: {self.verdict}"
 
 
 @dataclass(frozen=True)
@@ -118,26 +155,34 @@ def combine(estimates: Estimates, model: Joint, expression: str) -> Combination:
     )
 
 
+def compared(estimates: Estimates, model: Joint, first: str, second: str) -> Difference:
+    """Estimate the difference of two expressions."""
+    both = f"{_in_parentheses(first)} - {_in_parentheses(second)}"
+    return Difference(**vars(combine(estimates, model, both)), first=first, second=second)
+
+
+def _in_parentheses(expression: str) -> str:
+    return expression if isinstance(parse(expression).value, CellName) else f"({expression})"
+
+
 def _named(estimates: Estimates, cell: CellName) -> Named:
     """Find a cell of an expression in finished tables."""
     config = estimates.config
-    spec = next((table for table in config.catalog.tables if table.name == cell.table), None)
-    if spec is None or cell.table not in estimates.tables:
-        raise PHSafeError(f"{cell}: expected one of {', '.join(estimates.tables)}, got {cell.table}")
     reasons = Reasons()
-    region = reasons.check(estimates.region_key, cell.region)
-    iteration = reasons.check(estimates.iteration_code, cell.iteration)
+    spec = reasons.check(estimates.spec, cell.table)
+    region = reasons.check(find_region, config, cell.region)
+    iteration = reasons.check(find_iteration, config, cell.iteration)
     try:
         reasons.settle()
     except PHSafeError as problem:
         raise PHSafeError([f"{cell}: {reason}" for reason in problem.reasons]) from None
-    assert region is not None and iteration is not None
-    frame = estimates.tables[cell.table].filter(REGION_TYPE=region[0], REGION_ID=region[1], ITERATION_CODE=iteration)
+    assert spec is not None and region is not None and iteration is not None
+    frame = estimates.tables[spec.name].filter(REGION_TYPE=region[0], REGION_ID=region[1], ITERATION_CODE=iteration)
     if frame.is_empty():
-        raise PHSafeError(f"{cell}: {cell.table} is not published for this region and iteration")
+        raise PHSafeError(f"{cell}: {spec.name} is not published for this region and iteration")
     row = frame.filter(pl.col("CELL").cast(pl.String) == cell.line)
     if row.is_empty():
-        lines = f"{len(frame)} lines of {cell.table}"
+        lines = f"{len(frame)} lines of {spec.name}"
         raise PHSafeError(f"{cell}: expected the number of one of the {lines}, got {cell.line}")
     level = next(
         level
@@ -280,7 +325,7 @@ def _value(model: Joint, cell: Named, drawn: Array) -> tuple[Array, Array]:
     if cell.table.average is None:
         return drawn[0], drawn[0] >= 0
     ratio = next(r for r in ratios(model.measured.config.catalog, cell.table) if cell.line in dict(r.lines))
-    bounds = model.bounds(ratio)
+    bounds = model.bounds(ratio, model.measured.blocks[ratio.numerator.name, cell.level.key])
     whole = len(dict(ratio.lines)[cell.line]) == len(ratio.parts)
     least = bounds.at_least if whole else 0
     people, units = drawn

@@ -15,6 +15,7 @@ import numpy as np
 from phsafe.configs.config import Config
 from phsafe.estimation.identities import Identity, universe
 from phsafe.estimation.measurement_vector import LevelBlock
+from phsafe.estimation.provable_sums import is_covered
 from phsafe.model.conditions import Where
 from phsafe.model.levels import TOTAL, Iteration, Level
 from phsafe.model.spec import Tabulation
@@ -73,6 +74,7 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
         thresholds[0] <= thresholds[1]
         and implies(small.persons or Where(), large.persons or Where())
         and implies(small.units, large.units, ignore="RTYPE")
+        and is_covered(small, large)
     )
 
 

@@ -9,11 +9,13 @@ from typing import Any, get_args
 
 import numpy as np
 import polars as pl
+from scipy import special
 
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.estimation.beyond_threshold import Everybody, everybody
+from phsafe.estimation.blind_ties import tied
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
@@ -22,7 +24,7 @@ from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
 from phsafe.estimation.public_shares import public_shares
-from phsafe.estimation.published_lines import published_lines
+from phsafe.estimation.published_lines import published_lines, sum_rows
 from phsafe.estimation.rounding import Summary, bracketed, rounded
 from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.levels import Level
@@ -96,7 +98,7 @@ def estimate_frames(
     chosen = _chosen(method, target)
     release = measured(config, frames)
     fitted = fit(release)
-    cells = everybody(release, fitted) if chosen == "everybody" else fitted
+    cells = tied(release, everybody(release, fitted)) if chosen == "everybody" else fitted
     model = joint(release, cells) if method == "joint" else Independent(release)
     consistent = model.points if isinstance(model, Joint) else None
     tables: dict[str, pl.DataFrame] = {}
@@ -111,7 +113,7 @@ def estimate_frames(
         raise PHSafeError([f"{name}: {reason}" for name, reason in left_out.items()])
     details = {"method": method, "target": chosen, **diagnostics(release, fitted, consistent, left_out)}
     if isinstance(cells, Everybody):
-        details["truncation"] = _truncation(cells)
+        details["truncation"] = _truncation(release, cells)
     return Estimates(
         "joint" if consistent else "independent",
         config,
@@ -137,14 +139,34 @@ def _chosen(method: str, target: str | None) -> str:
     return target or ("truncated" if method == "independent" else "everybody")
 
 
-def _truncation(cells: Everybody) -> dict[str, Any]:
-    """How the people beyond the thresholds were estimated."""
+def _truncation(release: Measured, cells: Everybody) -> dict[str, Any]:
+    """How the people beyond the thresholds were estimated, and how many they are."""
     return {
+        "people": _people_beyond(release, cells),
         "measured": list(cells.measured),
         "public_shares": public_shares().source,
         "about": cells.about,
         "without_shares": list(cells.unknown),
     }
+
+
+def _people_beyond(release: Measured, cells: Everybody) -> dict[str, dict[str, int]]:
+    """Tabulation → the people beyond its threshold in all regions together, with a 90 % interval."""
+    found: dict[str, dict[str, int]] = {}
+    for (name, _), block in release.blocks.items():
+        known = block.tabulation.is_truncated and name not in cells.unknown
+        if not known or name in found or not block.level.iteration_level.is_total:
+            continue
+        row = sum_rows([block.positions().ravel()], len(release.counts))
+        number = float((row @ cells.beyond)[0])
+        variance = float(cells.projection.variance((row @ cells.loadings).tocsr())[0])
+        margin = float(special.ndtri(0.95) * np.sqrt(variance))
+        found[name] = {
+            "estimate": round(max(number, 0)),
+            "lower": int(np.floor(max(number - margin, 0))),
+            "upper": int(np.ceil(max(number + margin, 0))),
+        }
+    return found
 
 
 def joint(release: Measured, cells: CellEstimates) -> Joint:
@@ -166,7 +188,8 @@ def _lines(release: Measured, model: Independent | Joint, table: Table) -> Itera
         if numerator is None:
             continue
         summaries = [
-            rounded(ratio, model.bounds(ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
+            rounded(ratio, model.bounds(ratio, numerator), model.averages(ratio, numerator, denominator))
+            for ratio in of_table
         ]
         if isinstance(model, Joint):
             summaries = bracketed(of_table, summaries)

@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from phsafe.configs.config import Config
-from phsafe.configs.names import NATION, iteration_names, region_names
+from phsafe.configs.names import find_iteration, find_region
 from phsafe.display import Svg
-from phsafe.display.charts import Interval, intervals
 from phsafe.display.frames import Frames
 from phsafe.display.notebook import estimates_html
-from phsafe.display.numbers import texts
-from phsafe.errors import OutputError, PHSafeError
-from phsafe.model.schema import POSTAL_CODES
-from phsafe.model.spec import Line, Table
+from phsafe.errors import OutputError, PHSafeError, did_you_mean
+from phsafe.estimation.named_tables import NAMED_COLUMNS, named
+from phsafe.model.spec import Table
 from phsafe.releases.release_folder import Release
+from phsafe.system.public_calls import checked
 
 if TYPE_CHECKING:
-    from phsafe.estimation.combinations import Combination
+    from phsafe.estimation.combinations import Combination, Difference
     from phsafe.estimation.joint_model import Joint
 
-#: Other names for the nation.
-NATION_ALIASES = ("us", "usa", "united states")
 Method = Literal["independent", "joint"]
 Target = Literal["everybody", "truncated"]
 STD_ERROR = "STD_ERROR"
@@ -38,8 +35,9 @@ COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", *VALUE
 class Estimates(Frames):
     """Finished tables: an estimate and a 90 % interval for every line of every table shell.
 
-    `phsafe.estimate` returns one. Every table has the columns REGION_TYPE, REGION_ID, ITERATION_CODE, CELL (the line
-    number), LABEL, ESTIMATE, LOWER_90, UPPER_90 and STD_ERROR.
+    `phsafe.estimate` returns one. `table` returns a table with names; `tables` holds them as they are in files, with
+    the columns REGION_TYPE, REGION_ID, ITERATION_CODE, CELL (the line number), LABEL, ESTIMATE, LOWER_90, UPPER_90 and
+    STD_ERROR.
 
     Attributes:
         method: The estimation method, "joint" or "independent".
@@ -47,8 +45,8 @@ class Estimates(Frames):
         tables: The finished tables as Polars frames, by name.
         diagnostics: How well the measurements agree with each other, and which tables were left out and why.
         release_id: The id of the release that the tables were estimated from; empty if unknown.
-        model: The fit behind the tables, for `combine` and `draws`; None for tables that were read from files and for
-            the independent method.
+        model: The fit behind the tables, for `interval`, `compare` and `draws`; None for tables that were read from
+            files and for the independent method.
 
     Example:
         >>> estimates  # doctest: +ELLIPSIS
@@ -109,36 +107,60 @@ class Estimates(Frames):
                 f"expected tables estimated from release {release.release_id:.50}, got tables from another release"
             )
 
-    def table(self, name: str, *, region: str | None = None, iteration: str | None = None) -> pl.DataFrame:
-        """Return a finished table, or its rows for one region or iteration.
+    @checked
+    def table(self, name: str, *, region: str | int | None = None, iteration: str | None = None) -> pl.DataFrame:
+        """Return a finished table with names, or its rows for one region or iteration.
 
         Args:
-            name: The name of the table, such as "PH3".
-            region: The name or code of a region, in upper or lower case. The default is all regions.
+            name: The name of the table, such as "PH3", in upper or lower case.
+            region: A region: its name ("Wyoming"), postal code ("WY") or FIPS code ("56" or 56), or "US" for the
+                nation. The default is all regions.
             iteration: The code or label of a race or ethnicity iteration, such as "A". The default is all iterations.
 
         Returns:
-            One row per region, iteration and line.
+            One row per region, iteration and line, with REGION and RACE_ETHNICITY, the names of the region and of the
+            iteration, and NOTE, which is empty unless the interval is wider than the estimate.
 
         Raises:
             PHSafeError: If the table, region or iteration doesn't exist.
 
         Example:
-            >>> frame = estimates.table("PH2", region="Rhode Island")
-            >>> frame["LABEL"].head(2).to_list()
-            ['Total:', 'In married couple household:']
+            >>> frame = estimates.table("ph2", region="RI")
+            >>> frame["REGION"][0], frame["LABEL"].head(2).to_list()
+            ('Rhode Island', ['Total:', 'In married couple household:'])
         """
-        if name not in self.tables:
-            raise PHSafeError(f"expected one of {', '.join(self.tables)}, got {name!r}")
-        frame = self.tables[name]
+        frame = self.tables[self.spec(name).name]
         if region is not None:
-            region_type, code = self.region_key(region)
+            region_type, code = find_region(self.config, region)
             frame = frame.filter(REGION_TYPE=region_type, REGION_ID=code)
         if iteration is not None:
-            frame = frame.filter(ITERATION_CODE=self.iteration_code(iteration))
-        return frame
+            frame = frame.filter(ITERATION_CODE=find_iteration(self.config, iteration))
+        return named(self.config, frame)
 
-    def combine(self, expression: str) -> Combination:
+    def spec(self, name: str) -> Table:
+        """Return the specification of a table: its title, universe and lines.
+
+        Args:
+            name: The name of the table, in upper or lower case.
+
+        Returns:
+            The specification.
+
+        Raises:
+            PHSafeError: If there is no such table.
+
+        Example:
+            >>> estimates.spec("ph3").universe
+            'Population in households under 18 years'
+        """
+        for table in self.config.catalog.tables:
+            if table.name in self.tables and table.name.casefold() == name.strip().casefold():
+                return table
+        hint = did_you_mean(name, self.tables)
+        raise PHSafeError(f"expected one of {', '.join(self.tables)}, got {name!r:.60}{hint}")
+
+    @checked
+    def interval(self, expression: str) -> Combination:
         """Estimate a sum, difference or ratio of published cells, with the exact covariance of their errors.
 
         Args:
@@ -154,13 +176,38 @@ class Estimates(Frames):
                 distinguished from zero.
 
         Example:
-            >>> estimates.combine("PH2[RI, 2] / PH2[RI, 1]").expression
+            >>> estimates.interval("PH2[RI, 2] / PH2[RI, 1]").expression
             'PH2[RI, 2] / PH2[RI, 1]'
         """
         from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
 
         return combine(self, self._model("combine"), expression)
 
+    @checked
+    def compare(self, first: str, second: str) -> Difference:
+        """Compare two published cells, or expressions of cells: their difference, and whether it is more than noise.
+
+        Args:
+            first: A cell or an expression as for `interval`, such as ``PH1[WY, 1]``.
+            second: What to subtract from it, such as ``PH1[RI, 1]``.
+
+        Returns:
+            The difference with its 90 % interval; `Difference.verdict` says which of the two is larger, if that can be
+            told.
+
+        Raises:
+            PHSafeError: As for `interval`.
+
+        Example:
+            >>> difference = estimates.compare("PH2[RI, 2]", "PH2[RI, 5]")
+            >>> difference.expression, difference.is_more_than_noise in (True, False)
+            ('PH2[RI, 2] - PH2[RI, 5]', True)
+        """
+        from phsafe.estimation.combinations import compared  # noqa: PLC0415  (imports this module)
+
+        return compared(self, self._model("compare"), first, second)
+
+    @checked
     def draws(self, count: int) -> pl.DataFrame:
         """Draw all published values jointly, from a distribution that reproduces the published intervals.
 
@@ -187,7 +234,8 @@ class Estimates(Frames):
     def _model(self, purpose: str) -> Joint:
         if self.model is None:
             raise PHSafeError(
-                f"expected tables just estimated by the joint method to {purpose}, got others; call phsafe.estimate"
+                f"expected tables just estimated by the joint method to {purpose}, got others; call "
+                "phsafe.estimate(release), which is joint unless you choose another method"
             )
         return self.model
 
@@ -195,65 +243,67 @@ class Estimates(Frames):
         """Return all tables in one frame, with the name of the table in a first column, TABLE.
 
         Returns:
-            The rows of all tables. Estimates and bounds are floats, for counts as well.
+            The rows of all tables, with names as in `table`. Estimates and bounds are floats, for counts as well.
 
         Example:
-            >>> estimates.to_polars().columns[:4]
-            ['TABLE', 'REGION_TYPE', 'REGION_ID', 'ITERATION_CODE']
+            >>> estimates.to_polars().columns[:5]
+            ['TABLE', 'REGION_TYPE', 'REGION_ID', 'REGION', 'ITERATION_CODE']
         """
         return pl.concat(
-            frame.select(pl.lit(name).alias("TABLE"), pl.exclude(VALUES), pl.col(VALUES).cast(pl.Float64))
+            named(self.config, frame).select(pl.lit(name).alias("TABLE"), pl.all().exclude(VALUES), *_floats())
             for name, frame in self.tables.items()
-        )
+        ).select("TABLE", *(column.name for column in NAMED_COLUMNS))
 
-    def plot(self, name: str, *, region: str | None = None, iteration: str = "*", line: int | None = None) -> Svg:
+    @checked
+    def plot(self, name: str, *, region: str | int | None = None, iteration: str = "*", line: int | None = None) -> Svg:
         """Plot a table with its intervals: all lines for one region, or one line for all regions.
+
+        Needs Matplotlib, which comes with ``pip install 'phsafe[plot]'``.
 
         Args:
             name: The name of the table, such as "PH3".
-            region: The name or code of a region, to plot all lines of the table for it.
+            region: A region as for `table`, to plot all lines of the table for it.
             iteration: The code or label of a race or ethnicity iteration. The default is everyone.
             line: The number of a line, to plot it for all regions. The default is the first line, the total.
 
         Returns:
-            A chart that notebooks display; `Svg.write` saves it to a file.
+            A chart that notebooks display; `Svg.write` saves it as SVG, PNG or PDF, and `Svg.figure` is the Matplotlib
+            figure.
 
         Raises:
-            PHSafeError: If the table, region, iteration or line doesn't exist, or both a region and a line are given.
+            PHSafeError: If the table, region, iteration or line doesn't exist, both a region and a line are given, or
+                Matplotlib isn't installed.
 
         Example:
             >>> estimates.plot("PH3", region="Rhode Island").title  # doctest: +ELLIPSIS
             'PH3 ... Rhode Island: Total population, with 90 % intervals'
         """
-        spec = next((table for table in self.config.catalog.tables if table.name == name), None)
+        from phsafe.estimation import estimate_plots  # noqa: PLC0415  (needed for charts only)
+
+        spec = self.spec(name)
         if region is not None and line is not None:
             raise PHSafeError("expected a region (for all lines) or a line (for all regions), got both")
-        frame = self.table(name, region=region, iteration=iteration)
-        assert spec is not None
-        if frame.is_empty():
-            raise PHSafeError(f"{name} is not published for this region and iteration {iteration!r}")
-        who = iteration_names(self.config)[self.iteration_code(iteration)]
         if region is not None:
-            title = f"{name} {spec.title}"
-            where = region_names(self.config)[self.region_key(region)]
-            rows = [_row(spec, row, shown.label, shown.indent) for shown, row in _by_line(spec, frame)]
-            return intervals(title, f"{where}: {who}, with 90 % intervals", rows)
-        number = spec.shell[0].number if line is None else line
-        chosen = next((shown for shown in spec.shell if shown.number == number), None)
-        if chosen is None:
-            raise PHSafeError(f"line: expected the number of one of the {len(spec.shell)} lines of {name}, got {line}")
-        names = region_names(self.config)
-        parts = frame.filter(CELL=number).iter_rows(named=True)
-        rows = [_row(spec, row, names[row["REGION_TYPE"], row["REGION_ID"]]) for row in parts]
-        if len({row["REGION_TYPE"] for row in frame.iter_rows(named=True)}) > 1 and spec.average is None:
-            # On a scale that fits the nation, the states would be invisible.
-            rows = rows[1:]
-        rows.sort(key=lambda row: -row.estimate)
-        title = f"{name} {spec.title}: {chosen.label.rstrip(':')}"
-        return intervals(title, f"{who}, with 90 % intervals", rows, from_zero=spec.average is None)
+            return estimate_plots.lines_of_region(self, spec, region, iteration)
+        return estimate_plots.regions_of_line(self, spec, line, iteration)
 
-    def write(self, out: str | Path, format: str = "csv", draws: int = 0) -> Path:
-        """Write the tables, a workbook of all tables and the diagnostics to a new folder.
+    def cite(self) -> str:
+        """How to cite the tables: as the config's `publication` says, or composed of what it has.
+
+        Returns:
+            The citation, with the id of the release.
+
+        Example:
+            >>> estimates.cite()  # doctest: +ELLIPSIS
+            'Tables about people in their households. Release ...'
+        """
+        from phsafe.estimation.tables_folder import product_title  # noqa: PLC0415  (needed for files only)
+
+        return self.config.publication.cite(product_title(self.config), self.release_id)
+
+    @checked
+    def write(self, out: str | Path, format: str = "csv", draws: int = 0, *, sdmx: bool = False) -> Path:
+        """Write the tables, the same with names (`tables/`), a workbook and the diagnostics to a new folder.
 
         The write is atomic: the folder appears only once it is complete.
 
@@ -261,6 +311,7 @@ class Estimates(Frames):
             out: The folder to create.
             format: The file format of the tables, "csv" or "parquet".
             draws: The number of joint draws to write to `draws.parquet` (see `draws`). The default is none.
+            sdmx: Also write each table as SDMX-CSV, to the folder `sdmx`.
 
         Returns:
             The path of the folder.
@@ -275,66 +326,11 @@ class Estimates(Frames):
         """
         from phsafe.estimation.estimates_output import write  # noqa: PLC0415  (the workbook library is slow to load)
 
-        return write(self, Path(out), format, draws)
+        return write(self, Path(out), format, draws, sdmx=sdmx)
 
     def _repr_html_(self) -> str:
         return estimates_html(self)
 
-    def region_key(self, region: str) -> tuple[str, str]:
-        """Return (region type, code) of a region.
 
-        Args:
-            region: Its name, its code, its postal code, or an alias of the nation.
-
-        Returns:
-            The region type and the region code.
-
-        Raises:
-            PHSafeError: If there is no such region.
-
-        Example:
-            >>> estimates.region_key("RI")
-            ('STATE', '44')
-        """
-        wanted = region.casefold()
-        for key, name in region_names(self.config).items():
-            if wanted in (name.casefold(), key[1].casefold()) or (key == NATION and wanted in NATION_ALIASES):
-                return key
-            if POSTAL_CODES.get(region.upper()) == key[1]:
-                return key
-        known = ", ".join(list(region_names(self.config).values())[:5])
-        raise PHSafeError(f"region: expected a name or code, such as {known}, got {region!r}")
-
-    def iteration_code(self, iteration: str) -> str:
-        """Return the code of a race or ethnicity iteration.
-
-        Args:
-            iteration: Its code or label.
-
-        Returns:
-            The code.
-
-        Raises:
-            PHSafeError: If there is no such iteration.
-
-        Example:
-            >>> estimates.iteration_code("Asian alone")
-            'D'
-        """
-        for code, label in iteration_names(self.config).items():
-            if iteration.casefold() in (code.casefold(), label.casefold()):
-                return code
-        raise PHSafeError(
-            f"iteration: expected one of {', '.join(iteration_names(self.config))} or its label, got {iteration!r}"
-        )
-
-
-def _by_line(spec: Table, frame: pl.DataFrame) -> list[tuple[Line, dict[str, Any]]]:
-    rows = {row["CELL"]: row for row in frame.iter_rows(named=True)}
-    return [(line, rows[line.number]) for line in spec.shell if line.number in rows]
-
-
-def _row(table: Table, row: Mapping[str, Any], label: str, indent: int = 0) -> Interval:
-    cell = (row["ESTIMATE"], row["LOWER_90"], row["UPPER_90"])
-    estimate, interval = texts(cell, table)
-    return Interval(label, *cell, f"{estimate}  ({interval})", indent)
+def _floats() -> list[pl.Expr]:
+    return [pl.col(name).cast(pl.Float64) for name in VALUES]

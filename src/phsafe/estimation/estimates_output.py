@@ -1,4 +1,4 @@
-"""Writing finished tables: one file per table, a workbook and the diagnostics."""
+"""Writing finished tables: one file per table, the same with names, a workbook and the diagnostics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phsafe.errors import PHSafeError
+from phsafe.estimation.sdmx_csv import write_sdmx
+from phsafe.estimation.tables_folder import write_tables_folder
 from phsafe.estimation.tables_workbook import write_workbook
 from phsafe.model import exact_numbers
 from phsafe.releases.file_layout import SEPARATOR
@@ -24,7 +26,7 @@ def check_format(format: str) -> None:
         raise PHSafeError(f"format: expected one of {', '.join(FORMATS)}, got {format}")
 
 
-def write(estimates: Estimates, out: Path, format: str, draws: int = 0) -> Path:
+def write(estimates: Estimates, out: Path, format: str, draws: int = 0, *, sdmx: bool = False) -> Path:
     """Write everything to a new folder, which appears only once it is complete."""
     check_format(format)
     with new_folder(out, private=False) as folder:
@@ -35,6 +37,9 @@ def write(estimates: Estimates, out: Path, format: str, draws: int = 0) -> Path:
                 frame.write_parquet(folder / f"{name}.parquet")
         if draws:
             estimates.draws(draws).write_parquet(folder / "draws.parquet")
+        write_tables_folder(estimates, folder / "tables")
+        if sdmx:
+            write_sdmx(estimates, folder / "sdmx")
         write_workbook(estimates, folder / "tables.xlsx")
         text = exact_numbers.dumps({"format": str(ESTIMATES), **estimates.diagnostics})
         (folder / "diagnostics.json").write_text(text + "\n", encoding="utf-8")

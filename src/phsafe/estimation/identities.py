@@ -2,7 +2,7 @@
 
 No table is hard-coded. Two measurements count the same people if their universes (person filter, unit filter,
 threshold) are equal. Their sums are then equal in every region and iteration to which both can be aggregated: cell by
-cell within a tabulation, and in total between tabulations.
+cell within a tabulation, and in total between tabulations, where the declarations prove that they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from scipy import sparse
 
 from phsafe.configs.config import Config
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
+from phsafe.estimation.provable_sums import adds_up, is_covered
 from phsafe.model.levels import TOTAL, digits
 from phsafe.model.spec import Tabulation
 
@@ -32,7 +33,7 @@ def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -
     found: list[Identity] = []
     for i, one in enumerate(chosen):
         for other in chosen[i + 1 :]:
-            if universe(measured.config, one.tabulation) == universe(measured.config, other.tabulation):
+            if counts_the_same(measured.config, one.tabulation, other.tabulation):
                 found += _between(measured.config, one, other)
     return sorted(found, key=lambda identity: len(identity[0]) + len(identity[1]))
 
@@ -41,6 +42,11 @@ def universe(config: Config, tabulation: Tabulation) -> tuple[object, ...]:
     """The universe of a tabulation: what it counts, person filter, unit filter and threshold."""
     source = tabulation.beyond or tabulation
     return tabulation.kind, source.persons, tabulation.units, config.tau_of(tabulation)
+
+
+def counts_the_same(config: Config, one: Tabulation, other: Tabulation) -> bool:
+    """Whether two tabulations count the same people or units: in the same universe, and in cells of both."""
+    return universe(config, one) == universe(config, other) and is_covered(one, other) and is_covered(other, one)
 
 
 def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.csr_array:
@@ -94,7 +100,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
 
     Cells that are counted without truncation count more people than others, so both sides must be of one type.
     """
-    key = _common_group(one, other)
+    key = common_group(one, other)
     if key is None:
         return
     choices: list[tuple[int, ...] | None]
@@ -105,7 +111,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
         whole = [len(cells) / len(b.tabulation.cells) for cells, b in zip(untruncated, (one, other), strict=True)]
         choices = [None] if whole in ([0, 0], [1, 1]) else []
     for cells in choices:
-        left, right = _gather(one, key, cells), _gather(other, key, cells)
+        left, right = gather_groups(one, key, cells), gather_groups(other, key, cells)
         for group in left:
             yield np.concatenate(left[group]), np.concatenate(right[group])
 
@@ -117,7 +123,7 @@ def untruncated_cells(config: Config, block: LevelBlock) -> Iterator[int]:
             yield from part.cells if part.is_blind else ()
 
 
-def _common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Group] | None:
+def common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Group] | None:
     """Map (region, iteration) to the smallest group to which both blocks aggregate; None if there is no such group."""
     geographies = (one.level.geography, other.level.geography)
     shared = [a for a, b in zip(*(g.columns for g in geographies), strict=False) if a == b]
@@ -128,12 +134,12 @@ def _common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Gr
     same = levels[0] == levels[1]
     if same and levels[0].iterations != (TOTAL,):
         same = one.tabulation.iterate_by == other.tabulation.iterate_by
-    if not same and not all(level.covers for level in levels):
+    if not same and not (adds_up(one) and adds_up(other)):
         return None
     return lambda region, iteration: (region[:width], iteration if same else TOTAL.code)
 
 
-def _gather(
+def gather_groups(
     block: LevelBlock, key: Callable[[str, str], Group], cells: tuple[int, ...] | None
 ) -> dict[Group, list[Positions]]:
     """Map each aggregated group to the positions of its cells, collected from the groups of the block."""

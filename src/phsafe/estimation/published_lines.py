@@ -14,6 +14,9 @@ from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 from phsafe.estimation.table_lines import basis, counted
 from phsafe.model.levels import TOTAL
 
+#: The weight of a sum that no table shows, relative to one that a table shows.
+UNPUBLISHED = 0.5
+
 
 @dataclass(frozen=True)
 class PublishedLines:
@@ -22,7 +25,8 @@ class PublishedLines:
     Attributes:
         sums: The matrix of the sums.
         where: (tabulation, level) → its rows, lines × groups.
-        weights: The weight of each row in the distance from the fit: √n for a line that adds up n regions.
+        weights: The weight of each row in the distance from the fit: √n for a line that adds up n regions, less for a
+            sum that no table shows.
         blocks: The measurements that count tables show.
     """
 
@@ -53,7 +57,7 @@ def published_lines(measured: Measured) -> PublishedLines:
             regions = len({block.groups[i][0] for i in members})
             for cells in lines:
                 rows.append(block.positions(cells)[members].ravel())
-                weights.append(np.sqrt(regions))
+                weights.append(UNPUBLISHED * np.sqrt(regions))
     return PublishedLines(sum_rows(rows, len(measured.counts)), where, np.array(weights), blocks)
 
 

@@ -12,15 +12,17 @@ from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Group, Leaves, total
 from phsafe.estimation.fit import Fit
+from phsafe.estimation.learned_spread import Rows, Spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, PublicShares
 from phsafe.model.levels import TOTAL
+from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
-#: What a block measures: expected value, loadings, noisy count and noise variance of each row.
-Rows = tuple[Array, sparse.csr_array, Array, Array]
+#: The least factor that a release may learn for what it doesn't measure: how groups divide over cells.
+UNSEEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,19 +52,19 @@ class UniverseModel:
         shares: PublicShares,
         leaves: Leaves,
         effects: Effects,
-        scale: float,
+        spread: Spread,
     ) -> None:
         self.measured, self.fit, self.shares, self.leaves, self.effects = measured, fit, shares, leaves, effects
         known = next(t for t in leaves.tabulations if shares.knows(t.name))
-        self.name, self.scale, self.tau = known.name, scale, measured.config.tau[known.name]
+        self.name, self.spread, self.tau = known.name, spread, measured.config.tau[known.name]
         self.mean_excess, variance = shares.excess(known.name, self.tau)
         self.rarity = shares.rarity(known.name, self.tau)
-        spread = max(self.rarity, LEAST_SPREAD)
-        self.deviations = {name: spread * deviation for name, deviation in DEVIATIONS.items()}
+        rare = max(self.rarity, LEAST_SPREAD)
+        self.deviations = {name: rare * deviation for name, deviation in DEVIATIONS.items()}
         #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
-        self.compound = max(scale, 1) ** 2 * (variance / self.mean_excess + self.mean_excess)
+        self.compound = spread.clump * (variance / self.mean_excess + self.mean_excess)
         #: The variance of the excess of one household relative to its square, times dropped people per household.
-        self.dispersion = max(scale, 1) ** 2 * variance / self.mean_excess
+        self.dispersion = spread.clump * variance / self.mean_excess
         size = leaves.expected
         self.load = total(
             self._common(size, "nation", []),
@@ -72,11 +74,10 @@ class UniverseModel:
         )
         #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
         self.excess = total(
-            self._common(size, "excess, nation", [], scale),
-            self._common(size, "excess, region", [0], scale),
-            # The release says nothing about iterations beyond the prior, so their effects never shrink.
-            self._common(size, "excess, iteration", [1], max(scale, 1)),
-            effects.own(np.square(max(scale, 1) * self.deviations["excess, group"] * size) + self.dispersion * size),
+            self._common(size, "excess, nation", [], spread.common),
+            self._common(size, "excess, region", [0], spread.common),
+            self._common(size, "excess, iteration", [1], spread.iterations),
+            effects.own(np.square(spread.groups * self.deviations["excess, group"] * size) + self.dispersion * size),
         )
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
@@ -127,7 +128,7 @@ class UniverseModel:
             share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
             load = sparse.diags_array(share) @ (split.member @ self.excess)
             if len(tabulation.cells) > 1:
-                varied = np.square(self.scale * self.deviations["excess, cell"] * part)
+                varied = np.square(self.spread.common * self.deviations["excess, cell"] * part)
                 load = total(load.tocsr(), self.effects.own(varied + self.dispersion * part))
             self._dispersed[key] = load.tocsr()
         return self._dispersed[key]
@@ -141,7 +142,9 @@ class UniverseModel:
             member = self.leaves.membership(self.leaves.groups, groups, self.leaves.width)
             share = self._cell_shares(tabulation, own, groups)
             expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
-            wide = max(self.scale, 1) if len(finest.iterations) > 1 else 0
+            several = len(finest.iterations) > 1
+            # Only regions and the nation show how people divide over cells.
+            own_scale = several * max(self.spread.groups, UNSEEN)
             keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
 
             def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
@@ -149,11 +152,11 @@ class UniverseModel:
                 return self.effects.common(expected, labels, scale * self.deviations[name])
 
             deviations = total(
-                common("cell, nation", (0, 3), self.scale),
-                common("cell, region", (0, 1, 3), self.scale),
-                common("cell, iteration", (0, 2, 3), wide),
+                common("cell, nation", (0, 3), self.spread.common),
+                common("cell, region", (0, 1, 3), self.spread.common),
+                common("cell, iteration", (0, 2, 3), several * max(self.spread.iterations, UNSEEN)),
                 self.effects.own(
-                    np.square(wide * self.deviations["cell, group"] * expected) + self.compound * expected
+                    np.square(own_scale * self.deviations["cell, group"] * expected) + self.compound * expected
                 ),
             )
             # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
@@ -170,6 +173,9 @@ class UniverseModel:
         people = np.maximum(self.fit.estimates[block.positions()], 0)
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
+        elif all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns):
+            # Large households of different groups resemble each other more than the groups do, in ages, say.
+            people = np.sqrt(people * people.sum(axis=0))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
         weight += weight.sum(axis=1, keepdims=True) == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from phsafe.configs import line_sums
@@ -20,7 +20,7 @@ from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import Problems, Scenario
 from phsafe.model.exact_numbers import round_up, text
 from phsafe.model.spec import Derived, Table
-from phsafe.privacy.accountant import DEFAULT_DELTA, Loss
+from phsafe.privacy.accountant import DEFAULT_DELTA, BlockEvent, Loss
 from phsafe.privacy.budgets import Budget, BudgetRow, budget
 from phsafe.privacy.mechanism import Noise
 from phsafe.privacy_math import noise_sums
@@ -29,6 +29,8 @@ from phsafe.privacy_math.margins import Z
 CURVE_POINTS = 61
 #: How far the curve reaches on either side of the current budget, in powers of ten.
 CURVE_DECADES = 2
+#: How many configs' figures are kept: those that users change or compare with at the moment.
+KEPT = 128
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,23 @@ class Figures:
         """The rows of `phsafe budget`, by tabulation and level."""
         return {(row.event.tabulation, row.event.level): row for row in self.budget.rows}
 
+    @cached_property
+    def _sum_of_levels(self) -> Fraction:
+        return sum((row.event.loss.unbounded for row in self.rows.values()), Fraction(0))
+
     def moe(self, part: line_sums.CellSum, level: str) -> float:
         """Return the MOE of a sum of basis cells by the paper's formula."""
         noise, terms = self._noise(part, level)
+        if noise is None:
+            return float(self.exact_moe(part, level))
         return noise_sums.moe(self.config.privacy, noise, terms)
 
     def exact_moe(self, part: line_sums.CellSum, level: str) -> int:
         """Return the MOE of a sum of basis cells as the 90 % quantile of its noise."""
         noise, terms = self._noise(part, level)
+        if noise is None:
+            blocks = [(one.noise.scale, set(part.basis) & set(one.block.cells)) for one in self._blocks(part, level)]
+            return noise_sums.mixed_geometric_moe(tuple((scale, len(cells)) for scale, cells in blocks))
         return noise_sums.exact_moe(self.config.privacy, noise, terms)
 
     def variance(self, part: line_sums.CellSum, level: str) -> float:
@@ -68,24 +79,37 @@ class Figures:
         blocks = self.rows[part.tabulation, level].event.blocks
         return sum(len(set(part.basis) & set(one.block.cells)) * one.noise.variance for one in blocks)
 
-    def _noise(self, part: line_sums.CellSum, level: str) -> tuple[Noise, int]:
-        """Return the noise of a term of a sum and the number of terms; mixed Gaussian terms are taken as one."""
-        blocks = [
-            one for one in self.rows[part.tabulation, level].event.blocks if set(part.basis) & set(one.block.cells)
-        ]
+    def _blocks(self, part: line_sums.CellSum, level: str) -> list[BlockEvent]:
+        """Return the blocks of a level that have cells of a sum."""
+        events = self.rows[part.tabulation, level].event.blocks
+        return [one for one in events if set(part.basis) & set(one.block.cells)]
+
+    def _noise(self, part: line_sums.CellSum, level: str) -> tuple[Noise | None, int]:
+        """Return the noise of a term of a sum and the number of terms; mixed Gaussian terms are taken as one.
+
+        Geometric terms of different blocks have no noise in common, so they give None.
+        """
+        blocks = self._blocks(part, level)
         if len(blocks) == 1:
             return blocks[0].noise, part.cells
-        if self.config.privacy == "zcdp":
-            variance = self.variance(part, level)
-            return Noise(blocks[0].noise.distribution, variance**0.5, variance), 1
-        return max((one.noise for one in blocks), key=lambda noise: noise.scale), part.cells
+        if self.config.privacy == "puredp":
+            return None, part.cells
+        variance = self.variance(part, level)
+        return Noise(blocks[0].noise.distribution, variance**0.5, variance), 1
 
     def row(self, key: Key) -> dict[str, Any]:
         """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""
+        return self._row_documents[key]
+
+    @cached_property
+    def _row_documents(self) -> dict[Key, dict[str, Any]]:
+        return {key: self._row(key) for key in self.rows}
+
+    def _row(self, key: Key) -> dict[str, Any]:
         row = self.rows[key]
         loss = row.event.loss
         stated = self.config.budgets[key[0]][key[1]]
-        share = float(loss.unbounded / sum(each.event.loss.unbounded for each in self.rows.values()))
+        share = float(loss.unbounded / self._sum_of_levels)
         return {
             "budget": text(stated),
             "unbounded": text(loss.unbounded),
@@ -130,8 +154,9 @@ class Figures:
             ],
         }
 
+    @cached_property
     def totals(self) -> dict[str, Any]:
-        """Return the privacy loss of the run, and its parts by tabulation and by level."""
+        """The privacy loss of the run, and its parts by tabulation and by level."""
         loss, tight = self.loss, self.budget.account.tight_total
         epsilon, epsilon_bounded = loss.epsilon(self.delta), loss.epsilon_bounded(self.delta)
         # The parts of levels can add up to more than the loss of the run, so shares are of the sum of all parts.
@@ -212,12 +237,17 @@ def figures(scenario: Scenario) -> tuple[Figures | None, Problems]:
     config, delta, problems = scenario.config()
     if config is None:
         return None, problems
-    found = Figures(config, delta)
     try:
-        found.budget  # noqa: B018  (raises if the noise could overflow 64-bit integers)
+        return _figures(config, delta), {}
     except PHSafeError as error:
         return None, {"scenario": "; ".join(error.reasons)}
-    return found, {}
+
+
+@lru_cache(maxsize=KEPT)
+def _figures(config: Config, delta: Decimal) -> Figures:
+    found = Figures(config, delta)
+    found.budget  # noqa: B018  (raises if the noise could overflow 64-bit integers)
+    return found
 
 
 def share_text(percent: float | None) -> str:

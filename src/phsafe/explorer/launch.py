@@ -18,9 +18,10 @@ import uvicorn
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.explorer.page_answers import scenario_2020
 from phsafe.explorer.public_tables import Truncation, truncation
 from phsafe.explorer.scenario import Scenario
+from phsafe.explorer.scenario_files import ScenarioFile
+from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.explorer.web_server import Start, application
 from phsafe.model.tables import CENSUS_2020
 
@@ -41,6 +42,7 @@ class Service:
         host: str = "127.0.0.1",
         port: int | None = None,
         name: str = "",
+        first: ScenarioFile | None = None,
     ) -> None:
         if host in WILDCARDS:
             raise PHSafeError(f"--host {host}: expected the one address or host name that users will open")
@@ -53,9 +55,11 @@ class Service:
         self.token = secrets.token_urlsafe(32)
         self.link = f"http://{shown}:{self.port}/#token={self.token}"
         catalog = CENSUS_2020 if config is None else config.catalog
-        scenarios = [] if config is None else [Scenario.from_config(config, name or "Your config")]
-        scenarios += [scenario_2020()] if catalog == CENSUS_2020 else []
-        start = Start(catalog, tuple(scenarios), shares or truncation())
+        if first is None:
+            scenarios = [] if config is None else [Scenario.from_config(config, name or "Your config")]
+            scenarios += [scenario_2020()] if catalog == CENSUS_2020 else []
+            first = ScenarioFile(tuple(scenarios))
+        start = Start(catalog, first, shares or truncation())
         settings = uvicorn.Config(
             application(start, self.token, tuple(names)),
             # Uvicorn's own settings would replace, and close, the log handlers of the whole process.

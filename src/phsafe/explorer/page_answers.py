@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from phsafe.configs.config import Config
-from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer import plain_language, public_tables
+from phsafe.explorer.error_curve import error_curve
 from phsafe.explorer.figures import Figures, figures
+from phsafe.explorer.group_search import search
+from phsafe.explorer.input_warnings import warnings
+from phsafe.explorer.minutes_summary import config_file, summary
 from phsafe.explorer.page_requests import Key, Request
+from phsafe.explorer.pinned_groups import PinnedGroup, defaults, tabulation_label
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
+from phsafe.explorer.scenario_changes import add_changes, change
+from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
+from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020, short_name
 from phsafe.explorer.solver import solve
-from phsafe.model.document_files import parse_json
-from phsafe.model.exact_numbers import dumps, text
+from phsafe.model.exact_numbers import text
+from phsafe.model.levels import in_puerto_rico
+from phsafe.model.schema import US_STATES
 from phsafe.model.spec import Catalog, Table
 from phsafe.model.tables import CENSUS_2020
-from phsafe.system.format_versions import SCENARIOS
 from phsafe.system.optional_packages import require
 
-NAME_2020 = "2020 parameters"
-MOST_SCENARIOS = 20
 
-
-def scenario_2020(puerto_rico: bool = False) -> Scenario:
-    """Return the scenario with the parameters of the 2020 run."""
-    document = parameters_2020("pr" if puerto_rico else "us")
-    return Scenario.from_config(Config.load(document), NAME_2020 + (", Puerto Rico" if puerto_rico else ""))
-
-
-def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation) -> dict[str, Any]:
+def start(catalog: Catalog, first: ScenarioFile, shares: Truncation) -> dict[str, Any]:
     """Return what the page loads first: names and titles from the catalog, initial scenarios, and public tables."""
+    puerto_rico = in_puerto_rico(first.scenarios[0].states)
+    pins = defaults(catalog, puerto_rico=puerto_rico) if first.pins is None else first.pins
     standard = [scenario_2020(), scenario_2020(puerto_rico=True)] if catalog == CENSUS_2020 else []
     return {
         "tabulations": [
@@ -44,7 +42,7 @@ def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation)
                 "persons": t.is_truncated,
                 "optional": t.beyond is not None,
                 "table": catalog.table_of(t).name,
-                "title": catalog.title(t),
+                "label": tabulation_label(catalog, t),
                 "levels": [level.key for level in catalog.levels_of(t)],
             }
             for t in catalog.tabulations
@@ -62,10 +60,20 @@ def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation)
             for level in catalog.levels
         ],
         "tables": [
-            {"name": t.name, "title": t.title, "universe": t.universe, "average": t.average is not None}
+            {
+                "name": t.name,
+                "title": t.title,
+                "universe": t.universe,
+                "average": t.average is not None,
+                "lines": [{"number": line.number, "label": line.label, "indent": line.indent} for line in t.shell],
+            }
             for t in catalog.tables
         ],
-        "scenarios": [scenario.to_dict() for scenario in scenarios],
+        **first.to_dict(),
+        "pins": [pin.to_dict() for pin in pins],
+        "pins_pr": [pin.to_dict() for pin in defaults(catalog, puerto_rico=True)],
+        "baseline": NAME_2020 if standard else "",
+        "compared_with": None if first.baseline is None else first.baseline.to_dict(),
         "standard": [scenario.to_dict() for scenario in standard],
         "truncation": shares.to_dict(),
         "universes": public_tables.universes(),
@@ -74,40 +82,72 @@ def start(catalog: Catalog, scenarios: tuple[Scenario, ...], shares: Truncation)
 
 
 def evaluate(body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> dict[str, Any]:
-    """Return all numbers of a scenario, or what is wrong with each field."""
-    found, problems = figures(Scenario.from_dict(body.get("scenario"), catalog))
-    if found is None:
+    """Return all numbers of a scenario against the baseline, or what is wrong with each field."""
+    view, problems = View.read(body, catalog)
+    if view is None:
         return {"problems": problems}
-    focus = body.get("focus")
+    found, focus = view.found, body.get("focus")
     focus = focus if isinstance(focus, Mapping) else {}
     key, table = _key(focus, found), _table(focus, catalog)
     rows: dict[str, dict[str, Any]] = {}
     for name, level in found.rows:
         rows.setdefault(name, {})[level] = found.row((name, level))
-    return {
+    pins = view.pin_answers()
+    answer = {
         "problems": {},
         "rows": rows,
         "derived": found.derived(),
-        "totals": found.totals(),
+        "totals": found.totals,
         "person": plain_language.person(found.loss, found.delta),
         "truncation": found.truncation(shares),
         "curve": None if key is None else {"tabulation": key[0], "level": key[1], **found.curve(key)},
         "table": found.table(table),
         "group": _group(focus, found, table),
+        "baseline": _baseline(view),
+        "pins": pins,
+        "finished": view.finished_state,
+        "finished_note": finished_note(view),
+        "sentence": view.sentence(pins),
+        "warnings": warnings(view, shares),
+        "error_curve": None if key is None else error_curve(found, key, _focused(focus, view), shares),
     }
+    if view.base is not None:
+        add_changes(answer, found, view.base, shares)
+    return answer
 
 
-def joint(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
-    """Return the margins of error after joint estimation."""
-    found, problems = figures(Scenario.from_dict(body.get("scenario"), catalog))
-    if found is None:
+def finished(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Return the margins of error after joint estimation, or that they are under way."""
+    view, problems = View.read(body, catalog)
+    if view is None:
         return {"problems": problems}
+    if view.finished_state == "unavailable":
+        return {"problems": {}, "state": "unavailable", "note": finished_note(view)}
+    if not view.finish():
+        return {"problems": {}, "state": "under way"}
     from phsafe.explorer.joint_margins import joint_moe  # noqa: PLC0415  (SciPy is slow to load)
 
+    comparable = view.base is not None and view.base.config.privacy == "zcdp"
+    before = joint_moe(view.base.config) if view.base is not None and comparable else {}
     margins: dict[str, dict[str, Any]] = {}
-    for (name, level), moe in joint_moe(found.config).items():
-        margins.setdefault(name, {})[level] = {"moe": moe, "moe_text": f"{moe:,.2f}"}
-    return {"problems": {}, "margins": margins}
+    for (name, level), moe in joint_moe(view.found.config).items():
+        was = before.get((name, level))
+        margins.setdefault(name, {})[level] = {
+            "moe": moe,
+            "moe_text": f"{moe:,.2f}",
+            "before": None if was is None else {"moe": was, "moe_text": f"{was:,.2f}"},
+            "change": change(moe, was) if comparable else None,
+        }
+    pins = view.pin_answers()
+    return {"problems": {}, "state": "done", "margins": margins, "pins": pins, "sentence": view.sentence(pins)}
+
+
+def searched(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Return the groups that match what a user typed."""
+    words, states = body.get("words", ""), body.get("states")
+    if not isinstance(words, str) or not (states is None or isinstance(states, list)):
+        raise ConfigError("expected words to search for, and a list of states")
+    return search(words, catalog, tuple(map(str, states)) if states else US_STATES)
 
 
 def solved(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
@@ -150,13 +190,16 @@ def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     columns = []
     for document in documents:
         scenario = Scenario.from_dict(document, catalog)
-        found, problems = figures(scenario)
+        view, problems = View.read({"scenario": document, "baseline": documents[0], "pins": body.get("pins")}, catalog)
         column: dict[str, Any] = {"name": scenario.name, "problems": problems}
-        if found is not None:
+        if view is not None:
+            view.finish()
+            found = view.found
             column |= {
+                "pins": view.pin_answers(),
                 "sensitivity": scenario.sensitivity,
                 "privacy": scenario.privacy,
-                "totals": found.totals(),
+                "totals": found.totals,
                 "person": plain_language.person(found.loss, found.delta),
                 "tau": found.config.tau,
                 "rows": {f"{name} {level}": found.row((name, level)) for name, level in found.rows},
@@ -166,50 +209,42 @@ def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
 
 
 def opened(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
-    """Read scenarios from the text of a scenario file, a shared link's document, or a config (JSON or TOML)."""
+    """Read scenarios from the text of a scenario file, a shared link or its document, or a config (JSON or TOML)."""
     source, name = body.get("text"), str(body.get("name", "opened"))
     if not isinstance(source, str):
         raise ConfigError("expected the text of a scenario file or a config")
-    try:
-        if name.lower().endswith(".toml"):
-            document: Any = tomllib.loads(source, parse_float=Decimal)
-        else:
-            document = parse_json(source)
-    except (ValueError, ArithmeticError, RecursionError):
-        raise ConfigError("expected a scenario file or a config, in JSON or TOML, got something else") from None
-    if not isinstance(document, dict):
-        raise ConfigError("expected a scenario file or a config, got something else")
-    if "scenarios" in document:
-        if "format" in document or "version" in document:  # What the browser keeps for itself has neither.
-            stated = f"{document.get('format')}/{document.get('version')}"
-            SCENARIOS.check("the scenario file", stated)
-        entries = document["scenarios"]
-        if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_SCENARIOS:
-            raise ConfigError(f"expected 1 to {MOST_SCENARIOS} scenarios in the file")
-        return {"scenarios": [Scenario.from_dict(entry, catalog).to_dict() for entry in entries]}
-    config = Config.load(document, catalog)
-    label = name.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".toml") or "opened"
-    return {"scenarios": [Scenario.from_config(config, label[:60]).to_dict()]}
+    return read_scenarios(source, name, catalog).to_dict()
 
 
 def export(form: str, body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> bytes:
     """Return a scenario as a config, a workbook or a one-page summary."""
-    scenario = Scenario.from_dict(body.get("scenario"), catalog)
-    found, _ = figures(scenario)
-    if found is None:
+    view, _ = View.read(body, catalog)
+    if view is None:
         raise ConfigError("some fields are invalid; correct the marked fields first")
     if form == "config":
-        return (dumps(found.config.to_production()) + "\n").encode()
+        return config_file(view.found)
     if form == "workbook":
         require("xlsxwriter")
         from phsafe.explorer.workbook import workbook  # noqa: PLC0415
 
-        return workbook(found)
+        return workbook(view.found, view.base, short_name(view.base_name), view.pins, shares)
     if form == "summary":
-        from phsafe.explorer.minutes_summary import summary  # noqa: PLC0415
-
-        return summary(scenario.name, found, shares).encode()
+        return summary(view, shares, body.get("minutes")).encode()
     raise ConfigError("expected an export as config, workbook or summary")
+
+
+def _focused(focus: Mapping[str, Any], view: View) -> list[PinnedGroup]:
+    """The group that the focus names, then the pinned ones."""
+    named = focus.get("pin")
+    return [*([] if named is None else [PinnedGroup.from_dict(named, view.scenario.catalog)]), *view.pins]
+
+
+def _baseline(view: View) -> dict[str, Any] | None:
+    if view.base is None:
+        return {"name": view.base_name, "problems": view.base_problems} if view.base_problems else None
+    base = view.base
+    person = plain_language.person(base.loss, base.delta)
+    return {"name": view.base_name, "problems": {}, "totals": base.totals, "person": person}
 
 
 def _entries(entries: Mapping[Key, BudgetEntry]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from phsafe.model.exact_numbers import round_up
+from phsafe.model.exact_numbers import round_up, text
 from phsafe.privacy_math.margins import Z
 
 if TYPE_CHECKING:
@@ -68,6 +68,44 @@ def person(loss: Loss, delta: Decimal) -> list[dict[str, Any]]:
     ]
 
 
+def cost_sentence(loss: Loss, ratio: float | None, baseline: str) -> str:
+    """Say what a scenario costs, and how much more or less that is than the baseline.
+
+    Args:
+        loss: The privacy loss of the run.
+        ratio: The loss divided by that of the baseline; None if they can't be compared.
+        baseline: The name of the baseline; empty if there is none.
+
+    >>> from phsafe.privacy.accountant import Loss
+    >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(3)), 1.21, "2020")
+    'This choice costs a privacy loss of ρ = 1.52, 21 % more than 2020.'
+    """
+    unit = "ρ" if loss.definition == "zcdp" else "ε"
+    cost = f"This choice costs a privacy loss of {unit} = {text(loss.unbounded)}"
+    if not baseline:
+        return f"{cost}."
+    if ratio is None:
+        return f"{cost}, which can't be compared with {baseline}: it has another privacy definition."
+    percent = 100 * abs(ratio - 1)
+    if percent < 0.05:
+        return f"{cost}, the same as {baseline}."
+    if ratio >= 10:
+        return f"{cost}, {ratio:,.0f} times that of {baseline}."
+    return f"{cost}, {percent:.{0 if percent >= 10 else 1}f} % {'more' if ratio > 1 else 'less'} than {baseline}."
+
+
+def person_sentence(loss: Loss) -> str:
+    """Say how often the best attacker guesses right whether a person was counted.
+
+    >>> from phsafe.privacy.accountant import Loss
+    >>> person_sentence(Loss("zcdp", Fraction("1.257281"), Fraction("2.514562")))
+    'Someone who guesses whether you were counted is right at most 79 times in 100 (a coin flip: 50).'
+    """
+    right = guesses(loss.definition, loss.unbounded)
+    times = str(math.ceil(100 * right)) if right <= 0.99 else percent_up(right).removesuffix(" %")
+    return f"Someone who guesses whether you were counted is right at most {times} times in 100 (a coin flip: 50)."
+
+
 def percent_up(share: float) -> str:
     """Format a share in percent, rounded up, with more digits the closer it is to 100 %.
 
@@ -87,8 +125,8 @@ def count(figure: float, moe: float) -> dict[str, Any]:
     return {
         "moe": moe,
         "share": share,
-        "verdict": _verdict(share),
-        "sentence": f"{figure:,.0f} ± {_short(moe)}",
+        "verdict": verdict(share),
+        "sentence": f"{figure:,.0f} ± {short(moe)}",
         "detail": f"In 9 of 10 releases the published number would fall between {low:,.0f} and {high:,.0f}: "
         f"within {100 * share:,.1f} % of the true count.",
     }
@@ -104,7 +142,7 @@ def average(people: float, units: float, count_variance: float, unit_variance: f
     denominator_error = float(Z) * math.sqrt(unit_variance) / units
     share = moe / ratio
     detail = (
-        f"In 9 of 10 releases the average computed from the noisy counts would fall within {_short(moe)} of "
+        f"In 9 of 10 releases the average computed from the noisy counts would fall within {short(moe)} of "
         f"{ratio:.2f}, or {100 * share:,.1f} % of it."
     )
     if denominator_error > DELTA_METHOD:
@@ -116,20 +154,27 @@ def average(people: float, units: float, count_variance: float, unit_variance: f
     return {
         "moe": moe,
         "share": share,
-        "verdict": _verdict(share),
-        "sentence": f"average {ratio:.2f} ± {_short(moe)}",
+        "verdict": verdict(share),
+        "sentence": f"average {ratio:.2f} ± {short(moe)}",
         "detail": detail,
     }
 
 
-def _verdict(share: float) -> str:
+def verdict(share: float) -> str:
+    """Return whether a margin of error of this share of the estimate is good, rough or mostly noise."""
     if share <= ROUGH:
         return "good"
     return "rough" if share <= NOISE else "noise"
 
 
-def _short(moe: float) -> str:
-    """Format a margin of error with only its meaningful digits."""
+def short(moe: float) -> str:
+    """Format a margin of error with only its meaningful digits.
+
+    >>> [short(moe) for moe in (1234.5, 12.34, 0.0123, 0.00001)]
+    ['1,234', '12.3', '0.012', 'under 0.001']
+    """
     if moe >= 100:
         return f"{moe:,.0f}"
+    if moe < 0.001:
+        return "under 0.001"
     return f"{moe:.1f}" if moe >= 1 else f"{moe:.2g}"

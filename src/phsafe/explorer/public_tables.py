@@ -87,5 +87,12 @@ def universes() -> Mapping[str, Mapping[str, float]]:
     return found
 
 
+@cache
+def cells() -> Mapping[str, Mapping[int, float]]:
+    """Return the share of all people, or of all households, in each basis cell: tabulation → cell → share."""
+    found = json.loads(_shipped("truncation.json"))["cells"]
+    return {name: {int(cell): share for cell, share in of.items()} for name, of in found.items()}
+
+
 def _shipped(name: str) -> str:
     return files("phsafe.explorer").joinpath(name).read_text(encoding="utf-8")

@@ -184,7 +184,7 @@ class Scenario:
         return thresholds
 
     def _delta(self, problems: Problems) -> Decimal:
-        number = _decimal(self.delta)
+        number = exact_decimal(self.delta)
         if number is None or not 0 < number < 1 or number.adjusted() < -300:
             problems["delta"] = f"expected a number between 0 and 1, such as 1e-10, got {_shown(self.delta)}"
             return DEFAULT_DELTA
@@ -192,7 +192,7 @@ class Scenario:
 
 
 def _number(typed: str, minimum: Decimal, maximum: Decimal, path: str, problems: Problems) -> Decimal | None:
-    number = _decimal(typed)
+    number = exact_decimal(typed)
     if number is None:
         expected = "a number" if typed.strip() else "a number (or switch the level off)"
         problems[path] = f"expected {expected}, got {_shown(typed)}"
@@ -205,7 +205,7 @@ def _number(typed: str, minimum: Decimal, maximum: Decimal, path: str, problems:
     return None
 
 
-def _decimal(typed: str) -> Decimal | None:
+def exact_decimal(typed: str) -> Decimal | None:
     """Return the exact number typed, or None if it isn't a plain number or is absurdly long."""
     clean = typed.strip()
     if not clean.isascii() or "_" in clean or len(clean) > 32:

@@ -23,8 +23,9 @@ from starlette.types import ASGIApp
 from phsafe.errors import PHSafeError
 from phsafe.explorer import page_answers
 from phsafe.explorer.access_guard import Guard
+from phsafe.explorer.budget_conversion import conversion
 from phsafe.explorer.public_tables import Truncation
-from phsafe.explorer.scenario import Scenario
+from phsafe.explorer.scenario_files import ScenarioFile
 from phsafe.model.exact_numbers import dumps
 from phsafe.model.spec import Catalog
 
@@ -37,7 +38,7 @@ class Start:
     """What the page starts with: the catalog, the first scenarios, and the shares of people that truncation drops."""
 
     catalog: Catalog
-    scenarios: tuple[Scenario, ...]
+    first: ScenarioFile
     shares: Truncation
 
 
@@ -48,9 +49,11 @@ def application(start: Start, token: str, hosts: tuple[str, ...]) -> ASGIApp:
         return FileResponse(STATIC / "index.html")
 
     calls: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-        "start": lambda _: page_answers.start(start.catalog, start.scenarios, start.shares),
+        "start": lambda _: page_answers.start(start.catalog, start.first, start.shares),
         "evaluate": lambda body: page_answers.evaluate(body, start.catalog, start.shares),
-        "joint": lambda body: page_answers.joint(body, start.catalog),
+        "finished": lambda body: page_answers.finished(body, start.catalog),
+        "convert": lambda body: conversion(body, start.catalog),
+        "search": lambda body: page_answers.searched(body, start.catalog),
         "solve": lambda body: page_answers.solved(body, start.catalog),
         "compare": lambda body: page_answers.compared(body, start.catalog),
         "open": lambda body: page_answers.opened(body, start.catalog),

@@ -9,14 +9,13 @@ from phsafe.explorer.figures import Figures
 from phsafe.explorer.workbook_levels import HEAD_HEIGHT, Levels
 from phsafe.model.exact_numbers import text
 from phsafe.privacy_math.margins import Z
-from phsafe.privacy_math.noise_sums import laplace_quantile
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
 
     from phsafe.explorer.workbook import Styles
 
-HEADS = ("Table", "Line", "Label", "Part", "Measured in", "Cells summed", "Laplace quantile")
+HEADS = ("Table", "Line", "Label", "Part", "Measured in", "Cells summed")
 
 
 def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> None:
@@ -26,7 +25,6 @@ def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> 
     sheet.set_column(2, 2, 58)
     sheet.set_column(3, 4, 13)
     sheet.set_row(2, HEAD_HEIGHT)
-    sheet.set_column(6, 6, 10, None, {"hidden": True})
     catalog = figures.config.catalog
     for i, head in enumerate((*HEADS, *(level.label for level in catalog.levels))):
         sheet.write_string(2, i, head, styles.head)
@@ -42,13 +40,11 @@ def tables(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> 
                 for i, value in enumerate((table.name, str(m.line.number), label, part, sum_.tabulation)):
                     sheet.write_string(row, i, value, styles.text)
                 sheet.write_number(row, 5, sum_.cells, styles.whole)
-                sheet.write_number(row, 6, laplace_quantile(sum_.cells), styles.number)
                 for i, level in enumerate(catalog.levels):
                     key = (sum_.tabulation, level.key)
                     if key not in levels.rows:
                         continue
-                    sigma, on = levels.cell(key, "sigma"), levels.cell(key, "stated")
-                    formula = f'=IF({on}>0,IF(definition="zcdp",{text(Z)}*SQRT($F{row + 1}),$G{row + 1})*{sigma},"")'
+                    formula = f'=IF({levels.cell(key, "stated")}>0,{levels.moe(sum_, level.key)},"")'
                     moe = figures.moe(sum_, level.key) if key in figures.rows else ""
                     sheet.write_formula(row, len(HEADS) + i, formula, styles.number, moe)
                 row += 1
@@ -89,9 +85,9 @@ def group(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> N
             keys = [(part.tabulation, level.key) for part in (total.count, total.per)]
             if any(key not in levels.rows for key in keys):
                 continue
-            count, per = (levels.cell(key, "variance") for key in keys)
-            on = f"AND({levels.cell(keys[0], 'stated')}>0,{levels.cell(keys[1], 'stated')}>0)"
-            noise = f"{total.count.cells}*{count}+$B$5^2*{total.per.cells}*{per}"
+            count, per = (levels.variance(part, level.key) for part in (total.count, total.per))
+            on = levels.published((total.count, total.per), level.key)
+            noise = f"{count}+$B$5^2*{per}"
             known = all(key in figures.rows for key in keys)
             moe = figures.group(table, level.key, inputs[0][1], inputs[1][1])["moe"] if known else ""
             sheet.write_formula(row, i, f'=IF({on},{text(Z)}*SQRT({noise})/$B$4,"")', styles.number, moe)

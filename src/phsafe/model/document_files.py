@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from phsafe.errors import ConfigError
+from phsafe.errors import ConfigError, did_you_mean
 
 
 def read_document(path: Path, what: str, max_bytes: int) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def read_document(path: Path, what: str, max_bytes: int) -> dict[str, Any]:
             raise ConfigError(f"{path}: expected a {what} of at most {max_bytes} bytes, got a larger file")
         text = content.decode("utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: can't read the {what}: {error.strerror}") from None
+        raise ConfigError(f"{path}: can't read the {what}: {error.strerror}{_similar_file(path)}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: expected a UTF-8 text file, got other bytes") from None
     toml = path.suffix.lower() == ".toml"
@@ -44,6 +44,15 @@ def read_document(path: Path, what: str, max_bytes: int) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: expected an object with the fields of a {what}, got {document!r:.40}")
     return document
+
+
+def _similar_file(path: Path) -> str:
+    """Suggest a JSON or TOML file beside one that doesn't exist."""
+    try:
+        names = [] if path.exists() else [file.name for file in path.parent.iterdir()]
+    except OSError:
+        return ""
+    return did_you_mean(path.name, [name for name in names if name.lower().endswith((".json", ".toml"))])
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, product
 
 from phsafe.model import table_checks as checks
@@ -57,7 +58,7 @@ class IterationLevel:
     def __post_init__(self) -> None:
         checks.refuse(_iteration_level_problems(self))
 
-    @property
+    @cached_property
     def is_total(self) -> bool:
         """Whether it is the total population, without a breakdown by race or ethnicity."""
         return all(i.condition("person") == Where() for i in self.iterations)
@@ -96,9 +97,14 @@ class Geography:
         return tuple(region for region in self.regions if not self.columns or region[0][:2] in chosen)
 
 
+def _matches(pattern: re.Pattern[str], word: object) -> bool:
+    """Whether a word is a text of this pattern; a file may hold anything."""
+    return isinstance(word, str) and pattern.fullmatch(word) is not None
+
+
 def _iteration_problems(iteration: Iteration) -> Iterator[str]:
     code = iteration.code
-    if not isinstance(code, str) or not SYMBOLS.fullmatch(code):
+    if not _matches(SYMBOLS, code):
         yield f"expected an iteration code of at most 40 letters, digits and signs, got {str(code)[:60]!r}"
     yield from checks.text_problems(f"iteration {str(code)[:40]}", label=iteration.label)
     for what, codes, known in (
@@ -112,7 +118,7 @@ def _iteration_problems(iteration: Iteration) -> Iterator[str]:
 
 def _iteration_level_problems(level: IterationLevel) -> Iterator[str]:
     """Check that iterations are distinct and disjoint, and that they cover everyone if they are said to."""
-    if not isinstance(level.key, str) or not SYMBOLS.fullmatch(level.key):
+    if not _matches(SYMBOLS, level.key):
         yield f"expected an iteration level key of at most 40 letters, digits and signs, got {str(level.key)[:60]!r}"
     yield from checks.text_problems(f"{str(level.key)[:40]}", label=level.label)
     if not 1 <= len(level.iterations) <= MAX_ITERATIONS:
@@ -132,7 +138,7 @@ def _iteration_level_problems(level: IterationLevel) -> Iterator[str]:
 
 def _geography_problems(geography: Geography) -> Iterator[str]:
     for what, word in (("geography key", geography.key), ("region type", geography.region_type)):
-        if not isinstance(word, str) or not WORD.fullmatch(word):
+        if not _matches(WORD, word):
             yield f"expected a {what} of at most 40 letters, digits, _ and -, got {str(word)[:60]!r}"
     key, columns, regions = str(geography.key)[:40], geography.columns, geography.regions
     yield from checks.text_problems(key, label=geography.label)

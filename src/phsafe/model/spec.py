@@ -196,6 +196,9 @@ class Catalog:
     def __hash__(self) -> int:
         return hash((self.tables, tuple(level.key for level in self.levels)))
 
+    def __repr__(self) -> str:
+        return f"Catalog({', '.join(table.name for table in self.tables)}; {len(self.levels)} levels)"
+
     @classmethod
     def load(cls, source: CatalogSource) -> Catalog:
         """Read and check a catalog.

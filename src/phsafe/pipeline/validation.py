@@ -48,7 +48,7 @@ class Finding:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ValidationReport:
     """What validation found. NOT PRIVATE, although it holds only counts.
 
@@ -68,6 +68,10 @@ class ValidationReport:
     tabulations: int
     states: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     offenders: Mapping[Rule, list[int | None]] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{len(self.of(kind))} {kind}s" for kind in ("error", "warning", "note"))
+        return f"ValidationReport({'ok' if self.ok else 'not ok'}: {counts}; NOT PRIVATE)"
 
     def of(self, severity: str) -> tuple[Finding, ...]:
         """Return the findings of one severity: ``error``, ``warning`` or ``note``."""

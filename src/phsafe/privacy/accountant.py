@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from phsafe.configs.config import Config, Measurement
@@ -131,6 +132,17 @@ class Event:
 
     def losses(self, *, tight: bool = False) -> Parts:
         """The losses of all blocks together (claim C18)."""
+        return self._tight_losses if tight else self._stated_losses
+
+    @cached_property
+    def _stated_losses(self) -> Parts:
+        return self._losses(tight=False)
+
+    @cached_property
+    def _tight_losses(self) -> Parts:
+        return self._losses(tight=True)
+
+    def _losses(self, *, tight: bool) -> Parts:
         parts = [block.losses(self.definition, tight=tight) for block in self.blocks]
         return Parts(*(_sum(self.definition, losses) for losses in zip(*parts, strict=True)))
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from phsafe.configs.config import Config
 from phsafe.display import Svg
-from phsafe.display.charts import Bar, stacked
 from phsafe.display.frames import Frames
 from phsafe.display.notebook import budget_html
 from phsafe.model.exact_numbers import dumps, round_up, text
@@ -81,7 +80,7 @@ class BudgetRow:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Budget(Frames):
     """The privacy loss and margins of error of a config. Create one with `budget`.
 
@@ -114,6 +113,14 @@ class Budget(Frames):
         """The total privacy loss of a release of the config."""
         return self.account.total
 
+    def __repr__(self) -> str:
+        """The loss and what it is of; `to_polars` has the rows."""
+        unit, loss = UNITS[self.config.privacy], self.loss
+        return (
+            f"Budget({unit} = {round_up(loss.unbounded, 6)} unbounded, {round_up(loss.bounded, 6)} bounded; "
+            f"{len(self.rows)} measurements, {self.config.sensitivity})"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The total loss and all rows as a dictionary with exact numbers.
 
@@ -141,7 +148,9 @@ class Budget(Frames):
         return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
 
     def plot(self) -> Svg:
-        """A chart of the privacy loss with one bar per tabulation and one colour per level."""
+        """A chart of the privacy loss with one bar per tabulation and one colour per level. Needs Matplotlib."""
+        from phsafe.display.charts import Bar, stacked  # noqa: PLC0415  (needed for charts only)
+
         levels = [level.key for level in self.config.catalog.levels]
         used = [key for key in levels if key in self.account.totals("level")]
         unit, total = UNITS[self.config.privacy], self.loss.unbounded
@@ -154,7 +163,8 @@ class Budget(Frames):
             for name, loss in self.account.totals("tabulation").items()
         ]
         note = f"{unit} = {round_up(total, 6)} in all, one person added or removed"
-        return stacked("Privacy loss by tabulation and level", note, used, bars)
+        names = [level.label for level in self.config.catalog.levels if level.key in used]
+        return stacked("Privacy loss by tabulation and level", note, f"Privacy loss ({unit})", names, bars)
 
     def _repr_html_(self) -> str:
         return budget_html(self)
@@ -184,7 +194,7 @@ class Budget(Frames):
                 f"{row.moe_exact}",
             )
         caveat = [] if self.config.sensitivity == "published" else [MODE_CAVEAT]
-        return Group(table, loss_table({self.config.sensitivity: self.loss}, self.delta), NEIGHBOURS_NOTE, *caveat)
+        return Group(loss_table({self.config.sensitivity: self.loss}, self.delta), NEIGHBOURS_NOTE, *caveat, table)
 
 
 def budget(

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from phsafe.configs.config_rules import MAX_TEXT
+from phsafe.configs.publication import MAX_TEXT
 from phsafe.model.exact_numbers import Exact, text
 from phsafe.privacy import ledger_chain
 from phsafe.privacy.accountant import Loss

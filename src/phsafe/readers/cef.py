@@ -1,7 +1,7 @@
 """Reader for the Census Edited File: fixed-width units and persons, and pipe-separated blocks.
 
 A small TOML or INI file names the files (`phsafe.readers.cef_index`). Queries in the SQL subset that all engines share
-split lines into columns; see docs/cef.md.
+split lines into columns; see docs/how-to/cef.md.
 """
 
 from __future__ import annotations

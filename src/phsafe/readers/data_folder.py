@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from phsafe.errors import DataError
+from phsafe.errors import DataError, did_you_mean
 from phsafe.model.schema import LAYOUTS, Layout
 from phsafe.readers import cef, delimited, parquet, remote
 from phsafe.readers.cef_index import read_files
@@ -119,9 +119,18 @@ def _check_folder(data: Location) -> None:
     path = Path(data)
     if not path.is_dir():
         got = "a file" if path.exists() else "a path that doesn't exist"
-        raise DataError(f"{path}: expected a folder with persons, units and geo, got {got}")
+        hint = "" if path.exists() else _similar_folder(path)
+        raise DataError(f"{path}: expected a folder with persons, units and geo, got {got}{hint}")
     try:
         str(path.absolute()).encode()
     except UnicodeEncodeError:
         # Engines require paths in UTF-8.
         raise DataError(f"{str(path)!a}: expected a path in UTF-8, got other bytes") from None
+
+
+def _similar_folder(path: Path) -> str:
+    """Suggest a folder beside one that doesn't exist."""
+    try:
+        return did_you_mean(path.name, [place.name for place in path.parent.iterdir() if place.is_dir()])
+    except OSError:
+        return ""

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from phsafe.configs.config import Config
+from phsafe.configs.names import with_names
 from phsafe.display.frames import Frames
-from phsafe.errors import OutputError, PHSafeError
+from phsafe.errors import OutputError, PHSafeError, did_you_mean
 from phsafe.model.catalog_changes import catalog_changes
 from phsafe.model.document_files import parse_json
 from phsafe.model.spec import Catalog, Derived, Tabulation
 from phsafe.model.tables import CENSUS_2020
 from phsafe.releases.file_layout import SEPARATOR, key_columns, table_path
 from phsafe.releases.manifest import FORMAT, FORMAT_1, MANIFEST, MAX_BYTES, MAX_VALUES, is_too_large
+from phsafe.system.public_calls import checked
 
 if TYPE_CHECKING:
     from phsafe.privacy.budgets import Budget
@@ -53,6 +55,7 @@ class Release(Frames):
     manifest: Mapping[str, Any]
 
     @classmethod
+    @checked
     def open(cls, path: str | Path, *, force: bool = False) -> Release:
         """Open a release folder and verify that it is complete and unmodified.
 
@@ -191,11 +194,13 @@ class Release(Frames):
             [3, 4, 6, 7, 9, 10, 12, 13]
         """
         for output, _ in self.config.outputs():
-            if output.name == name:
+            if output.name.casefold() == name.casefold():
                 return output
-        known = ", ".join(output.name for output, _ in self.config.outputs())
-        raise OutputError(f"{self.path}: expected one of {known}, got {name!r}")
+        known = [output.name for output, _ in self.config.outputs()]
+        hint = did_you_mean(name, known)
+        raise OutputError(f"{self.path}: expected one of {', '.join(known)}, got {name!r:.60}{hint}")
 
+    @checked
     def measurements(self, name: str) -> pl.DataFrame:
         """Read the noisy measurements of one tabulation.
 
@@ -234,14 +239,16 @@ class Release(Frames):
             frame = frame.insert_column(2, pl.lit("*").alias("ITERATION_CODE"))
         return frame
 
+    @checked
     def table(self, name: str) -> pl.DataFrame:
         """Read the noisy measurements behind a published table.
 
         Args:
-            name: The name of the table, such as "PH1".
+            name: The name of the table, such as "PH1", in upper or lower case.
 
         Returns:
-            The measurements of all tabulations of the table, with the tabulation name in a last column TABULATION.
+            The measurements of all tabulations of the table, with the names of regions (REGION) and of races and
+            ethnicities (RACE_ETHNICITY), and the tabulation name in a last column TABULATION.
 
         Raises:
             OutputError: If the release has no measurements for the table, or if a file is missing or malformed.
@@ -251,13 +258,14 @@ class Release(Frames):
             ['PH1_denom', 'PH1_num']
         """
         for table in self.config.catalog.tables:
-            if table.name == name:
+            if table.name.casefold() == name.casefold():
                 outputs = {output.name for output, _ in self.config.outputs()}
                 names = [output.name for output in table.outputs if output.name in outputs]
                 frames = [self.measurements(n).with_columns(TABULATION=pl.lit(n)) for n in names]
                 if frames:
-                    return pl.concat(frames)
-        raise OutputError(f"{self.path}: expected the name of a published table, got {name!r}")
+                    return with_names(self.config, pl.concat(frames))
+        hint = did_you_mean(name, self.tables)
+        raise OutputError(f"{self.path}: expected one of {', '.join(self.tables)}, got {name!r:.60}{hint}")
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -272,7 +280,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             )
         manifest = parse_json(content.decode("utf-8"))
     except OSError:
-        raise OutputError(f"{path}: expected a release folder with a readable {MANIFEST}, got none") from None
+        hint = _similar_folder(path)
+        raise OutputError(f"{path}: expected a release folder with a readable {MANIFEST}, got none{hint}") from None
     except (ValueError, ArithmeticError, RecursionError):
         raise OutputError(f"{file}: expected JSON, but it can't be parsed") from None
     if not isinstance(manifest, dict) or manifest.get("format") not in (FORMAT, FORMAT_1):
@@ -281,6 +290,15 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             "a release of a later format needs a later version of PHSafe"
         )
     return manifest
+
+
+def _similar_folder(path: Path) -> str:
+    """Suggest a release folder beside or in one that isn't."""
+    try:
+        known = [str(file.parent) for place in (path.parent, path) for file in place.glob(f"*/{MANIFEST}")]
+    except OSError:
+        return ""
+    return did_you_mean(str(path), known)
 
 
 def _catalog_of_format_1(config: Mapping[str, Any]) -> Catalog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 
 from phsafe.configs import grid
@@ -10,12 +10,10 @@ from phsafe.configs.line_sums import table_levels
 from phsafe.display.html import Child, Html, el, join, printable
 from phsafe.display.numbers import is_wide, plural, share
 from phsafe.estimation.read_estimates import table_file
-from phsafe.privacy.budgets import UNITS
 from phsafe.releases.file_layout import table_path
 from phsafe.releases.manifest import MANIFEST, hash_file
 from phsafe.reports.margin_sections import levels_of
 from phsafe.reports.page_elements import facts, section, table
-from phsafe.reports.privacy_statement import amount, epsilon
 from phsafe.reports.report_subject import Subject
 
 #: The most package versions that the page lists.
@@ -23,27 +21,14 @@ MAX_VERSIONS = 20
 
 
 def head(subject: Subject) -> Html:
-    """The title, one sentence, and the headline figures."""
-    loss, config = subject.budget.loss, subject.config
-    unit = UNITS[config.privacy]
-    cells = sum(len(lines) for t in subject.tables for lines in subject.cells(t).values())
-    figures: list[tuple[str, str, str]] = [
-        (amount(loss.unbounded), f"privacy loss {unit}", "one person added or removed"),
-        (amount(loss.bounded), f"privacy loss {unit}", "one person’s record replaced"),
-    ]
-    if config.privacy == "zcdp":
-        figures.append(
-            (
-                epsilon(loss, subject, "unbounded"),
-                "implied ε",
-                f"one person added or removed, at δ = {subject.budget.delta:g}",
-            )
-        )
-    figures.append((f"{cells:,}", "finished cells", f"in {plural(len(subject.tables), 'table')}, with intervals"))
+    """The title, who publishes it and when, and one sentence."""
+    given = subject.config.publication
+    stated = [given.agency, given.date, f"Version {given.version}" if given.version else ""]
     return el(
         "header",
         el("p", "PHSafe release report", class_="kicker"),
         el("h1", subject.heading),
+        el("p", " · ".join(part for part in stated if part), class_="publisher") if any(stated) else None,
         el(
             "p",
             f"For {subject.places}. Every number contains random noise that protects the people it describes.",
@@ -51,12 +36,16 @@ def head(subject: Subject) -> Html:
         ),
         _warning(subject),
         _catalog(subject),
-        el(
-            "ul",
-            *(el("li", el("b", value), el("span", name), el("small", note)) for value, name, note in figures),
-            class_="figures",
-        ),
     )
+
+
+def contents(sections: Mapping[str, str], subject: Subject) -> Html:
+    """The list of contents that a printed report begins with."""
+    items = []
+    for name, title in sections.items():
+        tables = [el("li", el("a", f"{t.name} {t.title}", href=f"#table-{t.name}")) for t in subject.tables]
+        items.append(el("li", el("a", title, href=f"#{name}"), el("ul", *tables) if name == "tables" else None))
+    return el("div", el("h2", "Contents"), el("ol", *items), class_="contents")
 
 
 def _warning(subject: Subject) -> Html | None:
@@ -180,25 +169,6 @@ def quality(subject: Subject) -> Html:
         )
         if isinstance(verdict, str)
         else None,
-        el(
-            "p",
-            _what_intervals_cover(subject),
-        ),
-    )
-
-
-def _what_intervals_cover(subject: Subject) -> str:
-    """What the intervals account for, and how the people beyond the thresholds were estimated."""
-    truncation = subject.estimates.diagnostics.get("truncation")
-    about = truncation.get("about") if isinstance(truncation, dict) else None
-    if isinstance(about, str):
-        return (
-            f"Intervals account for the noise and for people beyond the truncation threshold, not for errors in the "
-            f"data collection itself. {printable(about)}"
-        )
-    return (
-        "Intervals account for the noise. They account neither for people in very large households who are beyond "
-        "the truncation threshold nor for errors in the data collection itself."
     )
 
 
@@ -230,13 +200,13 @@ def provenance(subject: Subject) -> Html:
             "p",
             el("code", "phsafe check RELEASE"),
             " compares every file in the release folder with the manifest. Running the command that made this page "
-            "again reproduces it byte for byte: it contains no date, and it never uses the network.",
+            "again reproduces it byte for byte: its only date is the one in the config, and it never uses the network.",
         ),
     )
 
 
 def _facts(subject: Subject) -> Iterator[tuple[Child, Child]]:
-    yield "Release", el("code", printable(subject.release.release_id, 80))
+    yield "Release", el("code", subject.release_id)
     versions = subject.release.manifest.get("versions")
     known = list(versions.items())[:MAX_VERSIONS] if isinstance(versions, dict) else []
     yield "Made with", ", ".join(f"{printable(name, 40)} {printable(value, 40)}" for name, value in known)

@@ -11,6 +11,7 @@ import polars as pl
 
 from phsafe.configs.config import Config
 from phsafe.configs.names import coverage, iteration_names, region_names
+from phsafe.display.html import printable
 from phsafe.display.numbers import Cell
 from phsafe.estimation import Estimates
 from phsafe.model.spec import Table
@@ -76,7 +77,17 @@ class Subject:
     @property
     def heading(self) -> str:
         """The title of the page."""
-        return self.title or "Tables about people in their households"
+        return self.title or self.config.publication.title or "Tables about people in their households"
+
+    @property
+    def release_id(self) -> str:
+        """The id of the release, safe to show."""
+        return printable(self.release.release_id, 80)
+
+    @property
+    def citation(self) -> str:
+        """How to cite the release."""
+        return self.config.publication.cite(self.heading, self.release_id)
 
     @property
     def places(self) -> str:

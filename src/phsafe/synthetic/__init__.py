@@ -1,6 +1,6 @@
 """Realistic synthetic microdata of any size, for work that must not touch confidential records.
 
-`synth` generates a data folder; docs/synth.md describes its content and how closely it matches the nation.
+`synth` generates a data folder; docs/how-to/synth.md describes its content and how closely it matches the nation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check for packages that the PHExplore page and the workbook need; the page's are optional."""
+"""The check for packages that only some commands and calls need."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from phsafe.errors import PHSafeError
 
 
-def require(*packages: str) -> None:
-    """Raise `PHSafeError` if a package of the `explore` extra is missing."""
+def require(*packages: str, extra: str = "explore") -> None:
+    """Raise `PHSafeError` if a package of an extra is missing."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        raise PHSafeError(f"not installed: {', '.join(missing)}; install the extra with pip install 'phsafe[explore]'")
+        raise PHSafeError(f"not installed: {', '.join(missing)}; install the extra with pip install 'phsafe[{extra}]'")

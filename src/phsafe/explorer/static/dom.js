@@ -8,14 +8,17 @@ export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
 }
 
+const shown = (children) => children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
+
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "width%") node.style.width = `${value}%`;
+    else if (name === "left%") node.style.left = `${value}%`;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.append(...shown(children));
   return node;
 }
 
@@ -25,7 +28,7 @@ export const heading = (label) => label.split(/(\([^)]*\))/).map((part) => (part
 export const $ = (selector) => document.querySelector(selector);
 
 export function show(node, ...children) {
-  node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  node.replaceChildren(...shown(children));
 }
 
 // Radio buttons styled as a segmented control.
@@ -45,9 +48,23 @@ export function select(options, value, change, label) {
   return node;
 }
 
-export function notice(text, calm = false) {
+// A title, and its code in small print.
+export const named = (title, code) => el("span", { class: "named" }, title, " ", el("small", {}, code));
+
+// How a number differs from the baseline. Colour, arrow and words all show it.
+export function chip(change) {
+  if (!change) return null;
+  const arrow = change.state === "same" ? "=" : change.ratio === null || change.ratio === undefined ? "" : change.ratio > 1 ? "▲" : "▼";
+  const spoken = { better: "better", worse: "worse" }[change.state];
+  return el("span", { class: `chip ${change.state}` }, arrow && el("span", { "aria-hidden": "true" }, `${arrow} `), change.text, spoken && el("span", { class: "sr" }, ` (${spoken})`));
+}
+
+// A message at the bottom of the window. "stale" messages go away by themselves when fields are valid again.
+export function notice(text, kind = "", action = null) {
   const node = $("#notice");
+  clearTimeout(notice.timer);
+  if (kind === "calm") notice.timer = setTimeout(() => notice(""), 15000);
   node.hidden = !text;
-  node.className = calm ? "calm" : "";
-  node.textContent = text || "";
+  node.className = kind;
+  show(node, text || "", action, text ? el("button", { class: "small", "aria-label": "Dismiss", onclick: () => notice("") }, "✕") : null);
 }

@@ -1,11 +1,20 @@
 // Start the page. On every change, fetch the new numbers from the server and show them.
 
 import { ask, findToken } from "./api.js";
+import * as choices from "./choices.js";
+import { compare } from "./compare.js";
 import { $, el, notice, show } from "./dom.js";
 import * as files from "./files.js";
+import * as finished from "./finished.js";
+import * as front from "./front.js";
 import * as grid from "./grid.js";
+import * as pins from "./pins.js";
 import * as results from "./results.js";
-import { store } from "./store.js";
+import * as solve from "./solve.js";
+import { pinId, plainPin, store } from "./store.js";
+import * as summary from "./summary.js";
+import * as tour from "./tour.js";
+import * as words from "./words.js";
 
 let start;
 let running = null;
@@ -14,25 +23,44 @@ async function evaluate() {
   const since = performance.now();
   if (running) running.abort();
   const mine = (running = new AbortController());
-  document.documentElement.dataset.busy = "yes";
+  const page = document.documentElement.dataset;
+  page.busy = "yes";
   try {
-    const numbers = await ask("evaluate", { scenario: store.scenario, focus: store.focus }, mine.signal);
+    const numbers = await ask("evaluate", { ...store.request(), focus: store.focus }, mine.signal);
     if (mine !== running) return;
     store.problems = numbers.problems;
     const bad = Object.keys(numbers.problems).length > 0;
-    if (!bad) store.numbers = numbers;
     document.body.classList.toggle("stale", bad);
-    notice(bad ? `The numbers shown are the last valid ones: ${numbers.problems.scenario || numbers.problems.entries || "correct the marked field."}` : "");
+    if (bad) notice(`The numbers shown are the last valid ones: ${grid.firstProblem()}`, "stale");
+    else {
+      if ($("#notice").className === "stale") notice("");
+      store.numbers = numbers;
+      finished.forget();
+      draw();
+      if (numbers.finished !== "unavailable") finished.follow(drawFinished);
+    }
     grid.refresh();
-    if (!bad) results.render();
     // For benchmarks: milliseconds from the change to the new numbers.
-    document.documentElement.dataset.latency = (performance.now() - since).toFixed(1);
-    document.documentElement.dataset.settled = String(Number(document.documentElement.dataset.settled || 0) + 1);
+    page.latency = (performance.now() - since).toFixed(1);
+    page.settled = String(Number(page.settled || 0) + 1);
   } catch (error) {
     if (error.name !== "AbortError") notice(error.message);
   } finally {
-    if (mine === running) document.documentElement.dataset.busy = "no";
+    if (mine === running) page.busy = "no";
   }
+}
+
+function draw() {
+  front.render();
+  pins.render();
+  solve.refresh();
+  results.render();
+}
+
+function drawFinished() {
+  front.render();
+  pins.render();
+  results.matrix();
 }
 
 function tabs() {
@@ -47,42 +75,75 @@ function tabs() {
   }), el("button", { id: "keep", title: "Keep this scenario and continue in a copy", onclick: () => store.add([structuredClone(store.scenario)]) }, "+ copy"));
 }
 
+function build() {
+  tabs();
+  front.against();
+  choices.build();
+  solve.build();
+  grid.build();
+}
+
 function listen() {
   store.listen((what) => {
-    if (what === "all") { tabs(); grid.build(); }
-    if (what === "name") return;
+    if (what === "all") build();
+    if (what === "name") { front.against(); return; }
+    if (what === "solver") { grid.refresh(); return; }
     evaluate();
   });
   $("#undo").onclick = () => store.undo();
   $("#redo").onclick = () => store.redo();
-  $("#standard").onclick = () => {
-    const pr = store.scenario.states.includes("72");
-    store.add([structuredClone(start.standard[pr ? 1 : 0])]);
-  };
+  $("#standard").onclick = () => store.add([structuredClone(start.standard[store.scenario.states.includes("72") ? 1 : 0])]);
   $("#standard").hidden = !start.standard.length;
-  $("#compare").onclick = () => files.compare(start);
+  $("#compare").onclick = () => compare(start);
   $("#open").onclick = files.open;
   $("#share").onclick = files.share;
+  $("#summary").onclick = summary.open;
   for (const button of document.querySelectorAll("[data-export]")) button.onclick = () => files.exportAs(button.dataset.export);
   $("#theme").onclick = () => {
-    const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    document.documentElement.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("phsafe-theme", document.documentElement.dataset.theme);
+    const page = document.documentElement.dataset;
+    const dark = page.theme ? page.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    page.theme = dark ? "light" : "dark";
+    localStorage.setItem("phsafe-theme", page.theme);
   };
   document.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
+    if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || $("#dialog").open) return;
     event.preventDefault();
     if (event.shiftKey) store.redo(); else store.undo();
   });
   document.addEventListener("click", (event) => { if (!$("#export").contains(event.target)) $("#export").open = false; });
-  addEventListener("hashchange", shared);
+  addEventListener("hashchange", async () => { const code = shared(); if (code) await files.openShared(code); });
 }
 
-async function shared() {
+// The scenario in the address, which is then cleared.
+function shared() {
   const code = new URLSearchParams(location.hash.slice(1)).get("s");
-  if (!code) return;
-  history.replaceState(null, "", location.pathname);
-  await files.openShared(code);
+  if (code) history.replaceState(null, "", location.pathname);
+  return code;
+}
+
+async function restore() {
+  store.scenarios = start.scenarios;
+  store.active = start.active ?? 0;
+  if (start.compared_with) {
+    store.scenarios.push(start.compared_with);
+    store.baseline = store.scenarios.length - 1;
+  }
+  store.pins = (start.scenarios[0].states.includes("72") ? start.pins_pr : start.pins).map((pin) => plainPin({ ...pin, people: "", units: "" }));
+  try {
+    const kept = JSON.parse(store.kept() || "null");
+    if (!kept) return;
+    const answer = await ask("open", { text: JSON.stringify({ scenarios: kept.scenarios, pins: kept.pins }), name: "kept" });
+    const last = answer.scenarios.length - 1;
+    Object.assign(store, { scenarios: answer.scenarios, active: Math.min(kept.active || 0, last), baseline: kept.baseline <= last ? kept.baseline : -1, pins: kept.pins, solver: kept.solver });
+  } catch { /* the stored scenarios don't fit this catalog: start afresh */ }
+}
+
+// The pictures start with the first pinned group, or with the first published level.
+function firstFocus() {
+  const pin = store.pins.length && [...start.pins, ...start.pins_pr].find((each) => pinId(each) === pinId(store.pins[0]));
+  if (pin && store.scenario.entries[pin.sources[0][0]][pin.sources[0][1]].on) return { tabulation: pin.sources[0][0], level: pin.sources[0][1], pin: store.pins[0] };
+  const [first] = start.tabulations;
+  return { tabulation: first.name, level: first.levels.find((key) => store.scenario.entries[first.name][key].on) || first.levels[0], pin: null };
 }
 
 async function main() {
@@ -91,31 +152,20 @@ async function main() {
   const code = new URLSearchParams(location.hash.slice(1)).get("s");
   if (!(await findToken())) {
     notice("This page needs the whole link that phsafe explore printed in the terminal: it ends in #token=…");
+    if (code) files.refused(code);
     return;
   }
   try { start = await ask("start"); } catch (error) { notice(error.message); return; }
-  store.scenarios = start.scenarios;
-  try {
-    const kept = store.kept();
-    if (kept) {
-      const { scenarios, active } = JSON.parse(kept);
-      const answer = await ask("open", { text: JSON.stringify({ scenarios }), name: "kept" });
-      Object.assign(store, { scenarios: answer.scenarios, active: Math.min(active || 0, answer.scenarios.length - 1) });
-    }
-  } catch { /* the stored scenarios don't fit this catalog: start afresh */ }
-  const [first] = start.tabulations;
-  const fit = start.groups["56 E"] && start.levels.some((level) => level.regions.some(([code_]) => code_ === "56"));
-  store.focus = { tabulation: null, level: null, table: start.tables[0].name, region: fit ? "56" : start.levels[0].regions[0][0], iteration: fit ? "E" : start.levels[0].groups[0][0] };
-  store.focus.tabulation = first.name;
-  store.focus.level = first.levels.find((key) => store.scenario.entries[first.name][key].on) || first.levels[0];
-  grid.setUp(start);
-  results.setUp(start);
+  await restore();
+  store.focus = { ...firstFocus(), table: start.tables[0].name };
+  for (const part of [front, choices, grid, pins, results]) part.setUp(start);
+  words.setUp();
+  tour.setUp();
   listen();
   $("main").hidden = false;
-  tabs();
-  grid.build();
+  build();
   await evaluate();
-  if (code) { history.replaceState(null, "", location.pathname); await files.openShared(code); }
+  if (shared()) await files.openShared(code);
 }
 
 main();

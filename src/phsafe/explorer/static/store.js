@@ -1,14 +1,22 @@
-// Scenarios, the selected cell and the undo history. All of it lives in the browser; the server is stateless.
+// Scenarios, baseline, pinned groups, solver settings, and the undo history. All of it lives in the browser; the server is stateless.
 
 const KEPT = "phsafe-scenarios";
 const MOST_STEPS = 200;
 const PAUSE = 900;
+const PIN = ["table", "line", "region", "iteration", "people", "units", "weight"];
+
+export const pinId = (pin) => `${pin.table} ${pin.line} ${pin.region} ${pin.iteration}`;
+export const plainPin = (pin) => Object.fromEntries(PIN.filter((name) => pin[name] !== undefined && pin[name] !== "").map((name) => [name, pin[name]]));
 
 export const store = {
   scenarios: [],
   active: 0,
+  baseline: -1, // The index of a scenario, or -1 for the parameters of 2020.
+  pins: [],
+  solver: { total: "", neighbours: "unbounded", weights: "pins", floor: "none", aim: "measured", targets: {} },
   focus: {},
   numbers: null,
+  finished: null,
   problems: {},
   past: [],
   future: [],
@@ -16,11 +24,13 @@ export const store = {
   listeners: [],
 
   get scenario() { return this.scenarios[this.active]; },
+  get baselineScenario() { return this.baseline < 0 ? null : this.scenarios[this.baseline]; },
+  request() { return { scenario: this.scenario, baseline: this.baselineScenario, pins: this.pins }; },
 
   listen(listener) { this.listeners.push(listener); },
   tell(what) { this.listeners.forEach((listener) => listener(what)); },
 
-  // Change the scenario. Quick successive changes of one field (typing) form one undo step.
+  // Make a change. Quick successive changes of one field (typing) form one undo step.
   change(mutate, key = null, what = "scenario") {
     const now = performance.now();
     if (!(key && key === this.last.key && now - this.last.at < PAUSE)) {
@@ -34,11 +44,14 @@ export const store = {
     this.tell(what);
   },
 
-  snapshot() { return JSON.stringify({ scenarios: this.scenarios, active: this.active }); },
+  snapshot() {
+    const { scenarios, active, baseline, pins, solver } = this;
+    return JSON.stringify({ scenarios, active, baseline, pins, solver });
+  },
 
   restore(text) {
-    const { scenarios, active } = JSON.parse(text);
-    Object.assign(this, { scenarios, active: Math.min(active, scenarios.length - 1) });
+    const kept = JSON.parse(text);
+    Object.assign(this, kept, { active: Math.min(kept.active, kept.scenarios.length - 1) });
     this.last = { key: null, at: 0 };
     this.keep();
     this.tell("all");
@@ -55,10 +68,11 @@ export const store = {
   keep() { try { sessionStorage.setItem(KEPT, this.snapshot()); } catch { /* storage full or forbidden: not kept */ } },
   kept() { return sessionStorage.getItem(KEPT); },
 
-  add(scenarios) {
+  add(scenarios, pins = null) {
     this.change(() => {
       for (const scenario of scenarios) this.scenarios.push({ ...scenario, name: this.freshName(scenario.name) });
       this.active = this.scenarios.length - 1;
+      if (pins) this.pins = pins.map(plainPin);
     }, null, "all");
   },
 
@@ -76,6 +90,8 @@ export const store = {
     this.change(() => {
       this.scenarios.splice(index, 1);
       if (this.active >= index && this.active > 0) this.active -= 1;
+      if (this.baseline === index) this.baseline = -1;
+      else if (this.baseline > index) this.baseline -= 1;
     }, null, "all");
   },
 

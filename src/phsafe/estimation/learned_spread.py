@@ -1,0 +1,74 @@
+"""How much the people beyond the thresholds vary around public shares, learned from the measurements of a release.
+
+Three factors change the deviations of a universe (`DEVIATIONS` in `public_shares.py`). Each is multiplied or divided
+by its step while that clearly raises the likelihood of the release's measurements, so without evidence they remain 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg, sparse
+
+from phsafe.estimation.densities import Array
+from phsafe.estimation.effects import Effects, widened
+
+#: What a block measures: expected value, loadings, noisy count and noise variance of each row.
+Rows = tuple[Array, sparse.csr_array, Array, Array]
+#: A step must raise the logarithm of the likelihood by at least this much.
+EVIDENCE = 2.0
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Factors for the deviations around public shares.
+
+    Attributes:
+        common: Of the excess per oversized household and of the division over cells, in the nation and its regions.
+        iterations: The same between iterations.
+        groups: The same between groups, beyond that.
+        clump: How many times more a sum over few households varies than if households were independent. In a sample
+            that was expanded by weights, every household recurs as often as its weight says.
+    """
+
+    common: float = 1.0
+    iterations: float = 1.0
+    groups: float = 1.0
+    clump: float = 1.0
+
+
+#: Of each factor: its step, which is tried downwards and then upwards, and its limits.
+STEPS: Mapping[str, tuple[float, float, float]] = {
+    "clump": (2.0, 1.0, 1024.0),
+    "common": (4.0, 0.25, 4.0),
+    "groups": (4.0, 0.25, 4.0),
+    "iterations": (2.0, 0.25, 4.0),
+}
+
+
+def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> Spread:
+    """Change one factor step by step while that clearly raises the logarithm of the likelihood."""
+    step, least, most = STEPS[name]
+    best = likelihood(spread)
+    for factor in (1 / step, step):
+        found = spread
+        while least <= (value := getattr(found, name) * factor) <= most:
+            following = replace(found, **{name: value})
+            if (higher := likelihood(following)) <= best + EVIDENCE:
+                break
+            best, found = higher, following
+        if found != spread:
+            return found
+    return spread
+
+
+def log_likelihood(effects: Effects, observations: Sequence[Rows]) -> float:
+    """The logarithm of the likelihood of measurements, given independent normal effects."""
+    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
+    prior = effects.variances
+    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
+    factor = np.linalg.cholesky((a.multiply(prior) @ a.T).toarray() + np.diag(np.concatenate(noise)))
+    gaps = linalg.solve_triangular(factor, np.concatenate(observed) - np.concatenate(means), lower=True)
+    return float(-0.5 * gaps @ gaps - np.log(np.diagonal(factor)).sum())
