@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from phsafe.errors import ConfigError, PHSafeError
+from phsafe.errors import ConfigError
 from phsafe.explorer import plain_language, public_tables
 from phsafe.explorer.error_curve import error_curve
-from phsafe.explorer.figures import Figures, figures
+from phsafe.explorer.figures import Figures
 from phsafe.explorer.group_search import search
 from phsafe.explorer.input_warnings import warnings
 from phsafe.explorer.minutes_summary import config_file, summary
-from phsafe.explorer.page_requests import Key, Request
+from phsafe.explorer.page_requests import Key
 from phsafe.explorer.pinned_groups import PinnedGroup, defaults, tabulation_label
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
 from phsafe.explorer.scenario_changes import add_changes, change
 from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
 from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020, short_name
-from phsafe.explorer.solver import solve
-from phsafe.model.exact_numbers import text
 from phsafe.model.levels import in_puerto_rico
 from phsafe.model.schema import US_STATES
 from phsafe.model.spec import Catalog, Table
@@ -148,38 +145,6 @@ def searched(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     if not isinstance(words, str) or not (states is None or isinstance(states, list)):
         raise ConfigError("expected words to search for, and a list of states")
     return search(words, catalog, tuple(map(str, states)) if states else US_STATES)
-
-
-def solved(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
-    """Split a total optimally among the unlocked levels and return the new scenario."""
-    scenario = Scenario.from_dict(body.get("scenario"), catalog)
-    found, problems = figures(scenario)
-    if found is None:
-        return {"problems": problems}
-    try:
-        total = Decimal(str(body.get("total", "")).strip())
-    except ArithmeticError:
-        return {"problems": {"total": "expected a number above 0"}}
-    locks: dict[str, list[str]] = {}
-    for (name, level), entry in scenario.entries.items():
-        if entry.locked and entry.on:
-            locks.setdefault(name, []).append(level)
-    asked = {name: body[name] for name in ("neighbours", "weights") if name in body}
-    try:
-        request = Request.load({"total": total, "locks": locks, **asked}, found.config)
-        solution = solve(found.config, request)
-    except PHSafeError as error:
-        return {"problems": {"total": "; ".join(error.reasons).removeprefix("total: ")}}
-    entries = {
-        key: BudgetEntry(text(solution.config.budgets[key[0]][key[1]]), entry.on, entry.locked)
-        if key in found.rows
-        else entry
-        for key, entry in scenario.entries.items()
-    }
-    units = dict.fromkeys(scenario.units, "budget")
-    document = {**scenario.to_dict(), "units": units, "entries": _entries(entries)}
-    sums = {name: value for name, value in solution.to_dict().items() if name.startswith("weighted")}
-    return {"problems": {}, "scenario": document, **sums}
 
 
 def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
