@@ -25,7 +25,7 @@ def press(within: Page | Locator, name: str) -> None:
 
 def tile(page: Page, label: str) -> Locator:
     """The box that shows a figure under this label."""
-    return page.get_by_text(label).first.locator("..")
+    return page.get_by_text(label).first.locator("xpath=ancestor::div[1]")
 
 
 def card(page: Page, group: str) -> Locator:
