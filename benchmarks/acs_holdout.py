@@ -6,8 +6,8 @@ PUMS files are person files of the American Community Survey, expanded by weight
 
 - the states as they are, with the shares that ship with the program;
 - hold-out: every other state is estimated with shares learned on the rest, and the other way round;
-- with --worlds, resampled populations: households are drawn with replacement within each state before they are expanded.
-  An expanded sample repeats each household about a hundred times. The few dozen large ones decide the truth of a whole
+- with --worlds, resampled populations: households are drawn with replacement within each state, then expanded. An
+  expanded sample repeats each household about a hundred times. The few dozen large ones decide the truth of a whole
   table, so one population is one draw, however many releases of it are made.
 
 Person files have no tenure, so PH7 and PH8 are left out.

@@ -145,7 +145,7 @@ def errors(world: World, draws: int, seed: int) -> pl.DataFrame:
 
 
 def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = None) -> pl.DataFrame:
-    """Coverage of the untruncated truth with and without the people beyond the thresholds: means over draws, by line."""
+    """Coverage of the truth with and without the people beyond the thresholds: means over draws, by line."""
     sums = world.lines.sums[world.rows]
     truth = world.keys["TRUTH"].to_numpy()
     names = ("COVERED", "SQUARE", "WIDTH", "COVERED_CUT", "SQUARE_CUT", "WIDTH_CUT")
@@ -201,7 +201,7 @@ def error_report(lines: pl.DataFrame) -> str:
 
 
 def coverage_report(lines: pl.DataFrame) -> str:
-    """Format coverage as Markdown: by table and level and by group size, then nation rows pooled, and the worst region."""
+    """Format coverage as Markdown: by table, level and group size; nation rows pooled; and the worst region."""
     out = [
         "| table | level | coverage, ≥ 100 households | without | 10–99 | 1–9 | 0 | RMSE | without | width | without |",
         "|---" * 11 + "|",

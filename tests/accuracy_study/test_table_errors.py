@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from phsafe.accuracy_study.study_page import page
 from phsafe.accuracy_study.table_errors import Finished, finished, lines_of, rows_of
 from phsafe.accuracy_study.variants import Variant
 
@@ -59,3 +60,19 @@ def test_intervals_cover_the_truth(report):
     """
     share = report.lines.filter(METHOD="joint", TABLE="PH7", THRESHOLDS="5", SCALE=1.0)["COVERAGE"].mean()
     assert 0.8 < share <= 1
+
+
+def test_raw_counts_and_least_squares_are_shown_beside_the_methods(report):
+    """The finished release of a study: raw errors are exactly those of its noisy counts, and the fit removes some."""
+    lines = report.base(report.lines).filter(TABLE="PH7")
+    assert set(lines["METHOD"]) == {"joint", "independent", "raw", "least squares"}
+    assert lines.group_by("METHOD").len()["len"].n_unique() == 1
+    assert lines.filter(METHOD="raw")["COVERAGE"].null_count() == len(lines) // 4
+    level = lines.filter(LEVEL="state_*", CELL=1)
+    errors = {method: level.filter(METHOD=method)["RMSE"].pow(2).mean() for method in ("raw", "least squares")}
+    assert errors["least squares"] != errors["raw"] > 0
+    whole = lines.filter(METHOD="raw").pivot("CELL", index=["LEVEL", "REGION_ID", "ITERATION_CODE"], values="ESTIMATE")
+    assert whole.select((pl.col("1") - pl.col("2") - pl.col("3") - pl.col("4")).abs().max()).item() < 1e-6
+    shown = page(report)
+    assert "bias least squares" in shown and "RMSE raw" in shown
+    assert "Bias by region" in shown and "Bias by true size" in shown

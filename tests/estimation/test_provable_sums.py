@@ -98,7 +98,7 @@ def test_every_identity_holds_in_the_exact_counts(config, population, noisy):
 
 
 def test_tables_without_shares_remain_truncated_and_say_so(config, population, noisy, tmp_path):
-    kept, everyone = population
+    kept, _everyone = population
     estimates = estimate_frames(config, noisy(config, kept, seed=2))
     truncation = estimates.diagnostics["truncation"]
     assert truncation["without_shares"] == ["PH9", "PH11"]

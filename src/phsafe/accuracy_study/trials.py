@@ -14,7 +14,7 @@ from phsafe.configs.config import Config
 from phsafe.estimation import Method, estimate_frames
 from phsafe.estimation.fit import fit
 from phsafe.estimation.measurement_vector import measured
-from phsafe.pipeline.exact_tables import exact_lines
+from phsafe.pipeline.exact_tables import CellValues, exact_lines
 from phsafe.privacy.accountant import account_of, noise_by_level
 from phsafe.privacy.mechanism import Session, open_session
 
@@ -78,7 +78,10 @@ def _plain(
     """The lines of count tables from raw counts and from unconstrained least squares."""
     release = measured(config, frames)
     fitted = fit(release).estimates
-    cells = {"raw": noisy, "least squares": {k: fitted[b.positions().ravel()] for k, b in release.blocks.items()}}
+    cells: dict[str, CellValues] = {
+        "raw": noisy,
+        "least squares": {k: fitted[b.positions().ravel()] for k, b in release.blocks.items()},
+    }
     counts = {table.name for table in config.catalog.tables if table.average is None}
     return {
         name: {table: lines for table, lines in exact_lines(config, values).items() if table in counts}

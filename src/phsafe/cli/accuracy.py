@@ -127,7 +127,7 @@ def _finished(study: Accuracy) -> Table | None:
 
     if not study.estimated:
         return None
-    lines = study.base(study.lines)
+    lines = study.base(study.lines).drop_nulls("COVERAGE")
     methods = lines["METHOD"].unique(maintain_order=True).to_list()
     heads = [f"{what} {method}" for what in ("RMSE", "Coverage") for method in methods]
     table = _table(f"Finished tables, releases: {study.estimated}; coverage of 90 % intervals", ("Table", *heads))

@@ -58,8 +58,8 @@ class Everybody:
             "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
             "oversized households, and from shares in public data where those say little."
             if self.measured
-            else "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
-            "from shares in public data, and the intervals include the uncertainty of these shares."
+            else "The release measures nothing of what truncation drops: the people beyond the thresholds are "
+            "estimated from shares in public data, and the intervals include the uncertainty of these shares."
         )
         if not self.unknown:
             return known
@@ -145,7 +145,8 @@ def _learned(measured: Measured, fit: Fit, universes: Sequence[list[Tabulation]]
     found = []
     for i in everywhere:
         common = climb("common", clump, partial(likelihood, i, used=totals[i]))
-        found.append(climb("apart", common, partial(likelihood, i, used=blocks[i])))
+        everything = partial(likelihood, i, used=blocks[i])
+        found.append(climb("iterations", climb("groups", common, everything), everything))
     return found
 
 

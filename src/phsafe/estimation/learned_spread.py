@@ -27,21 +27,24 @@ class Spread:
 
     Attributes:
         common: Of the excess per oversized household and of the division over cells, in the nation and its regions.
-        apart: The same between iterations, and between groups of a region.
+        iterations: The same between iterations.
+        groups: The same between groups, beyond that.
         clump: How many times more a sum over few households varies than if households were independent. In a sample
             that was expanded by weights, every household recurs as often as its weight says.
     """
 
     common: float = 1.0
-    apart: float = 1.0
+    iterations: float = 1.0
+    groups: float = 1.0
     clump: float = 1.0
 
 
-#: The steps of each factor: the first is tried downwards and upwards, within the limits.
+#: Of each factor: its step, which is tried downwards and then upwards, and its limits.
 STEPS: Mapping[str, tuple[float, float, float]] = {
     "clump": (2.0, 1.0, 1024.0),
     "common": (4.0, 0.25, 4.0),
-    "apart": (4.0, 0.25, 4.0),
+    "groups": (4.0, 0.25, 4.0),
+    "iterations": (2.0, 0.25, 4.0),
 }
 
 

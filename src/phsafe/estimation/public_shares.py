@@ -28,7 +28,7 @@ DEVIATIONS = {
     "group": 1.0,
     "excess, nation": 0.1,
     "excess, region": 0.15,
-    "excess, iteration": 0.05,
+    "excess, iteration": 0.03,
     "excess, group": 0.1,
     "excess, cell": 0.15,
     "cell, nation": 0.2,

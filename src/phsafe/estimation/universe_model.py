@@ -16,10 +16,13 @@ from phsafe.estimation.learned_spread import Rows, Spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, PublicShares
 from phsafe.model.levels import TOTAL
+from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
+#: The least factor that a release may learn for what it doesn't measure: how groups divide over cells.
+UNSEEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,8 @@ class UniverseModel:
         self.excess = total(
             self._common(size, "excess, nation", [], spread.common),
             self._common(size, "excess, region", [0], spread.common),
-            self._common(size, "excess, iteration", [1], max(spread.apart, 1)),
-            effects.own(np.square(spread.apart * self.deviations["excess, group"] * size) + self.dispersion * size),
+            self._common(size, "excess, iteration", [1], spread.iterations),
+            effects.own(np.square(spread.groups * self.deviations["excess, group"] * size) + self.dispersion * size),
         )
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
@@ -139,7 +142,9 @@ class UniverseModel:
             member = self.leaves.membership(self.leaves.groups, groups, self.leaves.width)
             share = self._cell_shares(tabulation, own, groups)
             expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
-            apart = self.spread.apart if len(finest.iterations) > 1 else 0
+            several = len(finest.iterations) > 1
+            # Only regions and the nation show how people divide over cells.
+            own_scale = several * max(self.spread.groups, UNSEEN)
             keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
 
             def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
@@ -149,9 +154,9 @@ class UniverseModel:
             deviations = total(
                 common("cell, nation", (0, 3), self.spread.common),
                 common("cell, region", (0, 1, 3), self.spread.common),
-                common("cell, iteration", (0, 2, 3), max(apart, 1) if apart else 0),
+                common("cell, iteration", (0, 2, 3), several * max(self.spread.iterations, UNSEEN)),
                 self.effects.own(
-                    np.square(apart * self.deviations["cell, group"] * expected) + self.compound * expected
+                    np.square(own_scale * self.deviations["cell, group"] * expected) + self.compound * expected
                 ),
             )
             # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
@@ -168,6 +173,9 @@ class UniverseModel:
         people = np.maximum(self.fit.estimates[block.positions()], 0)
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
+        elif all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns):
+            # Large households of different groups resemble each other more than the groups do, in ages, say.
+            people = np.sqrt(people * people.sum(axis=0))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
         weight += weight.sum(axis=1, keepdims=True) == 0

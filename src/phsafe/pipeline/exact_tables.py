@@ -20,11 +20,13 @@ from phsafe.releases.file_layout import SEPARATOR
 from phsafe.system.atomic_writes import new_folder
 
 Array = NDArray[np.float64]
+#: (tabulation, level) → the count of every group and cell; estimates of counts aren't whole.
+CellValues = Mapping[tuple[str, str], NDArray[np.int64] | NDArray[np.float64]]
 #: The columns of a finished table from exact counts: those of an estimate, up to ESTIMATE.
 EXACT_COLUMNS = COLUMNS[:6]
 
 
-def exact_lines(config: Config, counts: grid.Counts) -> dict[str, pl.DataFrame]:
+def exact_lines(config: Config, counts: CellValues) -> dict[str, pl.DataFrame]:
     """Return the value of every line of every table that can be computed from the counts.
 
     Columns are REGION_TYPE, REGION_ID, ITERATION_CODE, CELL, LEVEL and VALUE, which is NaN for an average over no
@@ -61,7 +63,7 @@ def write_finished(tables: Mapping[str, pl.DataFrame], out: Path) -> None:
             frame.write_csv(folder / f"{name}.csv", separator=SEPARATOR)
 
 
-def _lines(config: Config, table: Table, counts: grid.Counts) -> Iterator[pl.DataFrame]:
+def _lines(config: Config, table: Table, counts: CellValues) -> Iterator[pl.DataFrame]:
     catalog = config.catalog
     if (tabulation := counted(table)) is not None:
         for level in config.levels_of(tabulation):
@@ -81,7 +83,7 @@ def _lines(config: Config, table: Table, counts: grid.Counts) -> Iterator[pl.Dat
                 yield _frame(config, level, number, average)
 
 
-def _sums(counts: grid.Counts, tabulation: Tabulation, level: Level, cells: Iterable[int]) -> Array:
+def _sums(counts: CellValues, tabulation: Tabulation, level: Level, cells: Iterable[int]) -> Array:
     """The sum of the given cells in every group of a level."""
     names = list(tabulation.cells)
     by_group = counts[tabulation.name, level.key].reshape(-1, len(names))
