@@ -148,7 +148,8 @@ def _finished(asked: Asked) -> Config:
 
 def _kept(asked: Asked) -> dict[Key, Decimal]:
     """Return budgets that may not fall while a margin is tightened: otherwise others would pay for it."""
-    locks, kept = _locks(asked.view.scenario), {}
+    locks = _locks(asked.view.scenario)
+    kept: dict[Key, Decimal] = {}
     for pin in asked.published:
         now = margin(pin, asked.view.found) if pin.id in asked.targets else None
         if now is not None and asked.targets[pin.id] < Decimal(now["moe"]):
