@@ -12,9 +12,10 @@ from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.explorer.access_guard import MAX_BODY
 from phsafe.explorer.launch import Service
-from phsafe.explorer.page_answers import evaluate, opened, scenario_2020
-from phsafe.explorer.page_solver import preview
+from phsafe.explorer.page_answers import evaluate, opened
+from phsafe.explorer.page_solver import solved
 from phsafe.explorer.public_tables import truncation
+from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.model.tables import CENSUS_2020
 
 US = Config.load("examples/us.json")
@@ -149,7 +150,7 @@ def test_invalid_states_are_reported_for_the_scenario():
 
 @pytest.mark.parametrize("total", ["", "x", "-1", "0", "1e400", "NaN", None, [], "0.000001"])
 def test_an_invalid_total_is_reported_for_its_field(total):
-    answer = preview({"scenario": scenario_2020().to_dict(), "total": total}, CENSUS_2020)
+    answer = solved({"scenario": scenario_2020().to_dict(), "total": total}, CENSUS_2020)
     assert answer["problems"]["total"]
 
 

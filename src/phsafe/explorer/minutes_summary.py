@@ -40,9 +40,8 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
         ConfigError: The minutes are not texts, or too long.
     """
     told = _minutes(minutes)
-    view.finish(PATIENCE)
     figures, name = view.found, view.scenario.name
-    config, pins = figures.config, view.pin_answers()
+    config, pins = figures.config, view.pin_answers(PATIENCE)
     where = "50 states and DC" if len(config.states) == 51 else ", ".join(STATES[s] for s in config.states)
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     sentence = view.sentence(pins)

@@ -1,274 +1,250 @@
-"""The page's solver: share out a total or meet margins, and show who wins and who loses before anything is applied."""
+"""The page's solver: a new scenario as a preview, with its winners and losers. Nothing is applied here.
+
+Locks, floors, weights and targets of the page become a request to the solver. With the aim "measured" they are about
+noisy counts, where a level is never worse than today if it keeps its budget. With "finished" they are about tables
+after joint estimation, where levels help each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from decimal import ROUND_UP, Decimal
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Literal
 
 from phsafe.configs.config import Config
-from phsafe.errors import PHSafeError
+from phsafe.display.numbers import plural
+from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer.figures import Figures
-from phsafe.explorer.group_margins import is_published, margin
+from phsafe.explorer.group_margins import is_published, margin, pin_answers
 from phsafe.explorer.page_requests import Key, Request
 from phsafe.explorer.pinned_groups import PinnedGroup, tabulation_label
-from phsafe.explorer.scenario import BudgetEntry, Problems, Scenario
+from phsafe.explorer.plain_language import short
+from phsafe.explorer.scenario import BudgetEntry, Problems, Scenario, exact_decimal
 from phsafe.explorer.scenario_changes import change
-from phsafe.explorer.scenario_view import View
-from phsafe.explorer.solver import solve
+from phsafe.explorer.scenario_view import FINISHED, View
+from phsafe.explorer.solve_targets import MAX_TARGET, MIN_TARGET
+from phsafe.explorer.solver import Solution, solve
 from phsafe.model.exact_numbers import text
 from phsafe.model.spec import Catalog
 
-#: Margins that change by less than this share count as the same.
-SMALL = 0.005
-#: How long a preview waits for margins after joint estimation, in seconds.
+#: How much more the levels of a pinned group count than others, where groups have no weight of their own.
+PIN_WEIGHT = Decimal(10)
+MAX_WEIGHT = Decimal(1000)
+#: A number for some groups.
+GroupNumbers = Mapping[PinnedGroup, Decimal]
+#: How long a preview waits for finished margins, in seconds.
 PATIENCE = 10.0
-MILLIONTH = Decimal("0.000001")
-CHOICES = {"weights": ("pins", "equal", "cells"), "floor": ("none", "today"), "aim": ("measured", "finished")}
+#: A margin that changes by less than this share neither wins nor loses; "not worse" leaves room for rounding.
+SMALL_CHANGE = 0.005
+CHOICES = {
+    "neighbours": ("unbounded", "bounded"),
+    "weights": ("equal", "cells", "pins"),
+    "floor": ("none", "today"),
+    "aim": ("measured", "finished"),
+}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the user asked for, checked. `targets` has margins by pinned group; `total` None means that they decide."""
-
-    view: View
-    total: Decimal | None
-    targets: Mapping[str, Decimal]
-    weights: str
-    floor: str
-    aim: str
-    neighbours: str
-
-    @property
-    def published(self) -> list[PinnedGroup]:
-        """The pinned groups that the scenario publishes and whose sizes are known."""
-        return [pin for pin in self.view.pins if is_published(pin, self.view.found) and pin.problem is None]
-
-
-def preview(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
-    """Return the scenario with new budgets, and what they change against the scenario as it is."""
-    view, problems = View.read({**body, "baseline": body.get("scenario")}, catalog)
+def solved(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """Return a new scenario that splits a total or meets targets, with what it changes; or what is wrong."""
+    view, problems = View.read(body, catalog)
     if view is None:
         return {"problems": problems}
-    asked, problems = _asked(view, body)
-    if asked is None:
+    chosen = {name: body.get(name, choices[0]) for name, choices in CHOICES.items()}
+    for name, value in chosen.items():
+        if value not in CHOICES[name]:
+            raise ConfigError(f"{name}: expected one of {', '.join(CHOICES[name])}, got {str(value)[:40]!r}")
+    total = _total(body.get("total"), problems)
+    targets = _targets(body.get("targets"), view, problems)
+    weights = _weights(view.pins, problems)
+    if total is None and not targets and not problems:
+        problems["total"] = "expected a number above 0, or a margin for one of the groups"
+    if problems:
         return {"problems": problems}
+    asked: dict[str, Any] = {"neighbours": chosen["neighbours"], "locks": _by_tabulation(_locked(view.scenario))}
+    if total is not None:
+        asked["total"] = total
+    of = _measured if chosen["aim"] == "measured" else _finished
+    asked |= of(view, chosen, targets, weights)
     try:
-        config = _finished(asked) if asked.aim == "finished" else _measured(asked)
+        request = Request.load(asked, view.found.config)
+        solution = solve(view.found.config, request, aim=chosen["aim"])
     except PHSafeError as error:
-        return {"problems": _where("; ".join(error.reasons))}
-    after = replace(view, scenario=_applied(view.scenario, view.found, config), found=Figures(config, view.found.delta))
-    after = replace(after, base=view.found)
-    if asked.aim == "finished" or after.finished_state != "unavailable":
-        after.finish(PATIENCE)
-    pins = after.pin_answers()
-    items = _items(asked, after)
+        where = "total" if total is not None else f"targets.{next(iter(targets)).id}"
+        return {"problems": {where: "; ".join(error.reasons).removeprefix("total: ")}}
+    return _answer(view, solution, chosen["aim"])
+
+
+def _answer(view: View, solution: Solution, aim: Literal["measured", "finished"]) -> dict[str, Any]:
+    after = Figures(solution.config, view.found.delta)
+    known = [(figures, FINISHED.ask(figures.config, view.pins, PATIENCE)) for figures in (after, view.found)]
+    sums = {name: value for name, value in solution.to_dict().items() if name.startswith("weighted")}
+    levels = [
+        dict(finished.levels) if aim == "finished" and finished else {key: row.moe for key, row in figures.rows.items()}
+        for figures, finished in known
+    ]
+    items = _items(view, after, *levels)
+    winners = [item for item in items if item["change"]["state"] == "better"]
+    losers = [item for item in items if item["change"]["state"] == "worse"]
     return {
         "problems": {},
-        "scenario": after.scenario.to_dict(),
-        "pins": pins,
-        "preview": _summary(asked, after, items, pins),
+        "scenario": _scenario(view.scenario, solution.config, after).to_dict(),
+        **sums,
+        "pins": pin_answers(view.pins, *known),
+        "preview": {
+            "total": text(after.loss.unbounded),
+            "total_before": text(view.found.loss.unbounded),
+            "winners": sorted(winners, key=lambda item: item["change"]["ratio"]),
+            "losers": sorted(losers, key=lambda item: -item["change"]["ratio"]),
+            "same": len(items) - len(winners) - len(losers),
+            "sentence": _sentence(view.found, after, winners, losers),
+        },
     }
 
 
-def _asked(view: View, body: Mapping[str, Any]) -> tuple[Asked | None, Problems]:
-    problems: Problems = {}
-    chosen = {name: body.get(name, known[0]) for name, known in CHOICES.items()}
-    for name, known in CHOICES.items():
-        if chosen[name] not in known:
-            problems[name] = f"expected one of {', '.join(known)}"
-    typed = str(body.get("total", "")).strip()
-    total = _positive(typed) if typed else None
-    if typed and total is None:
-        problems["total"] = "expected a number above 0"
-    given = body.get("targets") or {}
-    targets = {}
-    for name, value in given.items() if isinstance(given, Mapping) else ():
-        number = _positive(str(value))
-        if number is None:
-            problems[f"targets.{name}"] = f"expected a margin of error above 0, got “{str(value)[:20]}”"
-        else:
-            targets[str(name)] = number
-    if total is None and not targets and not problems:
-        problems["total"] = "expected a total, or a margin of error above 0 for a group"
-    neighbours = "bounded" if body.get("neighbours") == "bounded" else "unbounded"
-    return (None, problems) if problems else (Asked(view, total, targets, **chosen, neighbours=neighbours), {})
+def _items(view: View, after: Figures, now: Mapping[Key, float], was: Mapping[Key, float]) -> list[dict[str, Any]]:
+    catalog = view.scenario.catalog
+    labels = {level.key: level.label for level in catalog.levels}
+    return [
+        {
+            "tabulation": key[0],
+            "level": key[1],
+            "label": f"{tabulation_label(catalog, catalog.tabulation(key[0]))}, {labels[key[1]]}",
+            "budget": text(after.config.budgets[key[0]][key[1]]),
+            "budget_before": text(view.found.config.budgets[key[0]][key[1]]),
+            "moe_text": short(now[key]),
+            "moe_before_text": short(was[key]),
+            "change": change(now[key], was[key], SMALL_CHANGE),
+        }
+        for key in now
+        if key in was
+    ]
 
 
-def _positive(typed: str) -> Decimal | None:
-    try:
-        number = Decimal(typed.strip().replace(",", ""))
-    except ArithmeticError:
-        return None
-    return number if number.is_finite() and 0 < number < Decimal(10) ** 12 else None
+def _sentence(before: Figures, after: Figures, winners: Sequence[Any], losers: Sequence[Any]) -> str:
+    loss = f"The privacy loss goes from {text(before.loss.unbounded)} to {text(after.loss.unbounded)}"
+    counts = f"{plural(len(winners), 'level')} with more accuracy, {len(losers)} with less"
+    if not losers:
+        return f"{loss}; {counts}."
+    worst = max(losers, key=lambda item: item["change"]["ratio"])
+    change_of = f"from ± {worst['moe_before_text']} to ± {worst['moe_text']}"
+    return f"{loss}; {counts}. The largest loss: {worst['label']}, {change_of}."
 
 
-def _where(reason: str) -> Problems:
-    """Return the problem at the field that it concerns."""
-    group = reason.removeprefix("groups, ")
-    if group != reason and ": " in group:
-        name, _, said = group.partition(": ")
-        return {f"targets.{name}": said}
-    return {"total": reason.removeprefix("total: ")}
+def _scenario(scenario: Scenario, config: Config, after: Figures) -> Scenario:
+    entries = {
+        key: BudgetEntry(text(config.budgets[key[0]][key[1]]), on=entry.on, locked=entry.locked)
+        if key in after.rows
+        else entry
+        for key, entry in scenario.entries.items()
+    }
+    return replace(scenario, units=dict.fromkeys(scenario.units, "budget"), entries=entries)
 
 
-def _locks(scenario: Scenario) -> dict[str, list[str]]:
-    locks: dict[str, list[str]] = {}
-    for (name, level), entry in scenario.entries.items():
-        if entry.locked and entry.on:
-            locks.setdefault(name, []).append(level)
-    return locks
+def _measured(view: View, chosen: Mapping[str, str], targets: GroupNumbers, weights: GroupNumbers) -> dict[str, Any]:
+    """Return the request about noisy counts: by level, because a group's margin follows from those of its levels."""
+    found, locked = view.found, _locked(view.scenario)
+    moe: dict[Key, Decimal] = {}
+    for pin, target in targets.items():
+        now = margin(pin, found)
+        assert now is not None
+        for key in pin.keys:
+            limit = Decimal(repr(found.rows[key].moe * float(target) / now["moe"]))
+            moe[key] = min(limit, moe.get(key, limit))
+    floors = {
+        key: found.config.budgets[key[0]][key[1]]
+        for key in found.rows
+        if chosen["floor"] == "today" and key not in locked
+    }
+    asked: dict[str, Any] = {"moe": _by_level(moe), "floors": _by_level(floors), "weights": chosen["weights"]}
+    if chosen["weights"] == "pins":
+        heavy = {key: max(weights[pin] for pin in view.pins if key in pin.keys) for key in _pinned(view)}
+        asked["weights"] = _by_level({key: heavy.get(key, Decimal(1)) for key in found.rows})
+    return asked
 
 
-def _finished(asked: Asked) -> Config:
-    """Solve for margins after joint estimation. Weight 1 of a group counts as much as all levels together."""
+def _finished(view: View, chosen: Mapping[str, str], targets: GroupNumbers, weights: GroupNumbers) -> dict[str, Any]:
+    """Return the request about finished tables, with the groups themselves."""
     groups = []
-    for pin in asked.published:
-        line: dict[str, Any] = {"table": pin.table.name, "line": pin.line.number}
-        group = {"name": pin.id, "level": pin.level.key, **line}
-        people, units = pin.sizes
-        if units is not None:
-            group |= {"people": Decimal(str(people)), "households": Decimal(str(units))}
-        group["weight"] = _weight(pin) if asked.weights == "pins" else Decimal(0)
-        if pin.id in asked.targets:
-            group["moe"] = asked.targets[pin.id]
-        groups.append(group)
-    request: dict[str, Any] = {"locks": _locks(asked.view.scenario), "groups": groups, "neighbours": asked.neighbours}
-    request["weights"] = "cells" if asked.weights == "cells" else "equal"
-    if asked.total is not None:
-        request["total"] = asked.total
-    if asked.floor == "today":
-        request["worse"] = 0
-    config = asked.view.found.config
-    if asked.total is None:
-        request["floors"] = _nested(_kept(asked))
-    return solve(config, Request.load(request, config), aim="finished").config
-
-
-def _kept(asked: Asked) -> dict[Key, Decimal]:
-    """Return budgets that may not fall while a margin is tightened: otherwise others would pay for it."""
-    locks = _locks(asked.view.scenario)
-    kept: dict[Key, Decimal] = {}
-    for pin in asked.published:
-        now = margin(pin, asked.view.found) if pin.id in asked.targets else None
-        if now is not None and asked.targets[pin.id] < Decimal(now["moe"]):
-            free = [key for key in pin.keys if key[1] not in locks.get(key[0], ())]
-            kept |= {key: asked.view.found.config.budgets[key[0]][key[1]] for key in free}
-    return kept
-
-
-def _measured(asked: Asked) -> Config:
-    """Solve for margins of the noise. The margin of a sum falls as 1/√budget, or as 1/budget under pure DP."""
-    config, needed = asked.view.found.config, _needed(asked)
-    locks = _locks(asked.view.scenario)
-    for pin in asked.published:
-        locked = [name for name, level in pin.keys if level in locks.get(name, ())]
-        if pin.id in asked.targets and locked:
-            raise PHSafeError(f"groups, {pin.id}: expected an unlocked budget, but {' and '.join(locked)} is locked")
-    if asked.total is None:
-        budgets = {name: dict(levels) for name, levels in config.budgets.items()}
-        for (name, level), budget in needed.items():
-            budgets[name][level] = budget
-        return replace(config, budgets=budgets)
-    floors = {key: config.budgets[key[0]][key[1]] for key in asked.view.found.rows} if asked.floor == "today" else {}
-    floors |= {key: max(budget, floors.get(key, budget)) for key, budget in needed.items()}
-    request = {
-        "total": asked.total, "neighbours": asked.neighbours, "locks": locks, "weights": _weights(asked),
-        "floors": _nested({key: floor for key, floor in floors.items() if key[1] not in locks.get(key[0], ())}),
-    }  # fmt: skip
-    return solve(config, Request.load(request, config)).config
-
-
-def _needed(asked: Asked) -> dict[Key, Decimal]:
-    """Return the budgets with which the pinned groups have the margins asked for."""
-    config, power = asked.view.found.config, 2 if asked.view.found.config.privacy == "zcdp" else 1
-    needed: dict[Key, Decimal] = {}
-    for pin in asked.published:
-        now = margin(pin, asked.view.found) if pin.id in asked.targets else None
-        if now is None:
+    for pin in view.pins:
+        if not is_published(pin, view.found) or pin.problem is not None:
             continue
-        factor = (Decimal(now["moe"]) / asked.targets[pin.id]) ** power
-        for key in pin.keys:
-            budget = (config.budgets[key[0]][key[1]] * factor).quantize(MILLIONTH, ROUND_UP)
-            needed[key] = max(budget, needed.get(key, budget))
-    return needed
+        group = pin.group
+        said: dict[str, Any] = {"name": pin.id, "table": group.table, "line": group.line, "level": group.level}
+        said |= {"people": group.people, "households": group.households} if pin.sums.per is not None else {}
+        said["weight"] = weights[pin] / PIN_WEIGHT if chosen["weights"] == "pins" else Decimal(0)
+        said |= {"moe": targets[pin]} if pin in targets else {}
+        said |= {"worse": 0} if chosen["floor"] == "today" else {}
+        groups.append(said)
+    keys = {key: Decimal(0) for key in view.found.rows if key not in _locked(view.scenario)}
+    worse = _by_level(keys) if chosen["floor"] == "today" else {}
+    return {"groups": groups, "worse": worse, "weights": chosen["weights"].replace("pins", "equal")}
 
 
-def _weights(asked: Asked) -> str | dict[str, dict[str, Decimal]]:
-    """Return the weights of squared margins. For pinned groups, ratios to the margins as they are count."""
-    if asked.weights != "pins":
-        return asked.weights
-    rows = asked.view.found.rows
-    weights = dict.fromkeys(rows, Decimal(1))
-    for pin in asked.published:
-        for key in pin.keys:
-            weights[key] += _weight(pin) * len(rows) / len(pin.keys)
-    # Wide bounds keep the weights in the range that the solver takes.
-    return _nested({key: round(w / Decimal(rows[key].moe) ** 2 * 10**4, 9) + MILLIONTH for key, w in weights.items()})
+def _pinned(view: View) -> set[Key]:
+    return {key for pin in view.pins if is_published(pin, view.found) for key in pin.keys}
 
 
-def _weight(pin: PinnedGroup) -> Decimal:
-    found = _positive(pin.weight)
-    return Decimal(1) if found is None else min(found, Decimal(1000))
+def _locked(scenario: Scenario) -> set[Key]:
+    return {key for key, entry in scenario.entries.items() if entry.locked and entry.on}
 
 
-def _nested(values: Mapping[Key, Decimal]) -> dict[str, dict[str, Decimal]]:
+def _by_tabulation(keys: set[Key]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, level in sorted(keys):
+        found.setdefault(name, []).append(level)
+    return found
+
+
+def _by_level(values: Mapping[Key, Decimal]) -> dict[str, dict[str, Decimal]]:
     found: dict[str, dict[str, Decimal]] = {}
     for (name, level), value in values.items():
         found.setdefault(name, {})[level] = value
     return found
 
 
-def _applied(scenario: Scenario, found: Figures, config: Config) -> Scenario:
-    entries = {
-        key: BudgetEntry(text(config.budgets[key[0]][key[1]]), entry.on, entry.locked) if key in found.rows else entry
-        for key, entry in scenario.entries.items()
-    }
-    return replace(scenario, entries=entries, units=dict.fromkeys(scenario.units, "budget"))
+def _total(typed: object, problems: Problems) -> Decimal | None:
+    if typed is None or (isinstance(typed, str) and not typed.strip()):
+        return None
+    number = exact_decimal(str(typed)) if isinstance(typed, str | int) and not isinstance(typed, bool) else None
+    if number is None or number <= 0:
+        problems["total"] = "expected a number above 0"
+    return number
 
 
-def _items(asked: Asked, after: View) -> list[dict[str, Any]]:
-    """Return the margin of every level before and after, those that change most first."""
-    before, catalog = asked.view.found, after.found.config.catalog
-    if asked.aim == "finished":
-        from phsafe.explorer.joint_margins import joint_moe  # noqa: PLC0415  (SciPy is slow to load)
+def _targets(typed: object, view: View, problems: Problems) -> dict[PinnedGroup, Decimal]:
+    if typed is None:
+        return {}
+    if not isinstance(typed, Mapping):
+        raise ConfigError("targets: expected margins of error by group")
+    pins = {pin.id: pin for pin in view.pins}
+    found, locked = {}, _locked(view.scenario)
+    for name, value in typed.items():
+        path = f"targets.{str(name)[:60]}"
+        number = exact_decimal(value) if isinstance(value, str) else None
+        pin = pins.get(str(name))
+        if pin is None:
+            problems[path] = "expected a pinned group; pin it first"
+        elif number is None or not MIN_TARGET <= number <= MAX_TARGET:
+            problems[path] = (
+                f"expected a margin of error from {MIN_TARGET} to {MAX_TARGET:,.0f}, got “{str(value)[:20]}”"
+            )
+        elif not is_published(pin, view.found) or pin.problem is not None:
+            problems[path] = "this group has no margin: switch its level on, and enter its size"
+        elif all(key in locked for key in pin.keys):
+            problems[path] = "its levels are locked; unlock one first"
+        else:
+            found[pin] = number
+    return found
 
-        now, was = joint_moe(after.found.config), joint_moe(before.config)
-    else:
-        now, was = ({key: row.moe for key, row in one.rows.items()} for one in (after.found, before))
-    levels = {level.key: level.label for level in catalog.levels}
-    items = [
-        {
-            "tabulation": key[0],
-            "level": key[1],
-            "label": f"{tabulation_label(catalog, catalog.tabulation(key[0]))}, {levels[key[1]]}",
-            "budget": text(after.found.config.budgets[key[0]][key[1]]),
-            "budget_before": text(before.config.budgets[key[0]][key[1]]),
-            "moe_text": f"{now[key]:,.2f}",
-            "moe_before_text": f"{was[key]:,.2f}",
-            "change": change(now[key], was[key]),
-        }
-        for key in after.found.rows
-    ]
-    return sorted(items, key=lambda item: -abs(item["change"]["ratio"] - 1))
 
-
-def _summary(asked: Asked, after: View, items: list[dict[str, Any]], pins: list[dict[str, Any]]) -> dict[str, Any]:
-    winners = [item for item in items if item["change"]["ratio"] < 1 - SMALL]
-    losers = [item for item in items if item["change"]["ratio"] > 1 + SMALL]
-    changes = [pin["change"]["finished" if pin["finished"] else "measured"] for pin in pins]
-    better, worse = (sum(1 for one in changes if one and one["state"] == state) for state in ("better", "worse"))
-    sentence = (
-        f"More accurate: {len(winners)} of {len(items)} levels, and {better} of your {len(pins)} groups. "
-        f"Less accurate: {len(losers)} levels, and {worse} of your groups."
-    )
-    losses = [getattr(one.loss, asked.neighbours) for one in (after.found, asked.view.found)]
-    return {
-        "total": text(losses[0]),
-        "total_before": text(losses[1]),
-        "winners": winners,
-        "losers": losers,
-        "same": len(items) - len(winners) - len(losers),
-        "sentence": sentence,
-    }
+def _weights(pins: Sequence[PinnedGroup], problems: Problems) -> dict[PinnedGroup, Decimal]:
+    found = {}
+    for pin in pins:
+        number = exact_decimal(pin.weight) if pin.weight.strip() else PIN_WEIGHT
+        if number is None or not 0 < number <= MAX_WEIGHT:
+            problems[f"pins.{pin.id}.weight"] = (
+                f"expected a weight above 0 and at most {MAX_WEIGHT}, got “{pin.weight[:20]}”"
+            )
+        found[pin] = number or PIN_WEIGHT
+    return found

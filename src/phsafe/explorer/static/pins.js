@@ -72,7 +72,7 @@ function card(pin, i) {
       source ? el("button", { class: "small", "aria-label": `Show in Details: ${pin.label}`, onclick: () => goTo(source[0], source[1]) }, "Show in Details") : null,
       el("details", {}, el("summary", { class: "small", "aria-label": `Size and weight: ${pin.label}` }, "Size and weight"), el("div", { class: "form" },
         edit("people", average ? "people" : "people counted", pin.people), average ? edit("units", "households", pin.units) : null,
-        edit("weight", "weight in the solver", "1"), mark("weight"),
+        edit("weight", "weight in the solver", "10"), mark("weight"),
         el("small", {}, "Sizes are rounded public figures (ACS 2024, and shares from synthetic data).")))));
 }
 
