@@ -14,7 +14,7 @@ from phsafe.explorer import joint_margins
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.group_margins import margin
 from phsafe.explorer.group_search import search
-from phsafe.explorer.page_answers import evaluate, finished, searched, start
+from phsafe.explorer.page_answers import compared, evaluate, finished, searched, start
 from phsafe.explorer.pinned_groups import MOST_PINS, PinnedGroup, defaults, read_pins
 from phsafe.explorer.public_tables import cells, groups, truncation, universes
 from phsafe.explorer.scenario import Scenario
@@ -167,6 +167,19 @@ def test_the_baseline_can_be_any_scenario_and_levels_come_and_go():
     assert not pin["published"]
     assert pin["problem"] == "not published: PH7 is switched off for State × ethnicity (H, I)"
     assert pin["change"]["measured"]["text"] == "no longer published"
+
+
+def test_scenarios_are_compared_with_the_first():
+    bad = changed(PH3__state_all="abc")
+    first, other = scenario_2020().to_dict(), changed(PH3__state_race="0.5")
+    columns = compared({"scenarios": [first, other, bad], "pins": [CHILDREN]}, CENSUS_2020)["columns"]
+    assert columns[0]["pins"][0]["change"]["measured"]["state"] == "same"
+    assert columns[1]["pins"][0]["change"]["measured"]["state"] == "worse"
+    assert columns[1]["sentence"]["cost"].endswith("13 % less than 2020.")
+    assert "entries.PH3.state_*" in columns[2]["problems"]
+    for wrong in ([], [first] * 21, 3):
+        with pytest.raises(ConfigError, match="1 to 20 scenarios"):
+            compared({"scenarios": wrong}, CENSUS_2020)
 
 
 def test_an_invalid_baseline_is_reported_and_leaves_the_rest():

@@ -40,9 +40,8 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
         ConfigError: The minutes are not texts, or too long.
     """
     told = _minutes(minutes)
-    view.finish(PATIENCE)
     figures, name = view.found, view.scenario.name
-    config, pins = figures.config, view.pin_answers()
+    config, pins = figures.config, view.pin_answers(PATIENCE)
     where = "50 states and DC" if len(config.states) == 51 else ", ".join(STATES[s] for s in config.states)
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     sentence = view.sentence(pins)
@@ -154,7 +153,7 @@ def _totals(view: View) -> str:
         other = escape(was.totals[field]) if was is not None and comparable else "–"
         changed = change(value(now), value(was))["text"] if was is not None and comparable else "–"
         rows.append(f"<tr><td>{escape(label)}</td><td>{now.totals[field]}</td><td>{other}</td><td>{changed}</td></tr>")
-    heads = f"<th></th><th>now</th><th>{escape(_base_name(view))}</th><th>Change</th>"
+    heads = f"<th>Loss</th><th>now</th><th>{escape(_base_name(view))}</th><th>Change</th>"
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
