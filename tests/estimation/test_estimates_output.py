@@ -137,7 +137,10 @@ def problems(metadata) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")  # It records its findings as warnings.
         found = CSVW(str(metadata), validate=True)
-        return [] if found.is_valid else [str(warning.message) for warning in found.warnings] or ["not valid"]
+        try:
+            return [] if found.is_valid else [str(warning.message) for warning in found.warnings]
+        except ValueError as error:  # a repeated key
+            return [str(error)]
 
 
 def test_a_validator_accepts_the_metadata(written, tmp_path):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from scipy import sparse
@@ -135,18 +135,25 @@ def _learned(measured: Measured, fit: Fit, universes: Sequence[list[Tabulation]]
     blocks = [_beyond_blocks(measured, one) for one in leaves]
     totals = [[b for b in some if b.level.iteration_level.is_total] for some in blocks]
 
-    def likelihood(which: int, spread: Spread, used: Sequence[LevelBlock]) -> float:
+    @cache
+    def likelihood(which: int, groups: bool, spread: Spread) -> float:
+        """Of the measurements of one universe: of everyone, or of all groups, which is slower."""
         model = UniverseModel(measured, fit, shares, leaves[which], Effects(), spread)
-        rows = [row for block in used for row in model.measurements(block)]
+        rows = [row for block in (blocks if groups else totals)[which] for row in model.measurements(block)]
         return log_likelihood(model.effects, rows) if rows else 0.0
 
-    everywhere = range(len(universes))
-    clump = climb("clump", Spread(), lambda spread: sum(likelihood(i, spread, blocks[i]) for i in everywhere))
+    def together(groups: bool, spread: Spread) -> float:
+        return sum(likelihood(i, groups, spread) for i in range(len(universes)))
+
+    clump = climb("clump", Spread(), partial(together, False))
+    if clump != Spread():
+        clump = climb("clump", clump, partial(together, True))
     found = []
-    for i in everywhere:
-        common = climb("common", clump, partial(likelihood, i, used=totals[i]))
-        everything = partial(likelihood, i, used=blocks[i])
-        found.append(climb("iterations", climb("groups", common, everything), everything))
+    for i in range(len(universes)):
+        spread = climb("common", clump, partial(likelihood, i, False))
+        for name in ("groups", "iterations"):
+            spread = climb(name, spread, partial(likelihood, i, True))
+        found.append(spread)
     return found
 
 

@@ -93,13 +93,15 @@ class Projection:
         weighted = sums.multiply(self.variances).tocsr()
         total = np.asarray(weighted.multiply(sums).sum(axis=1)).ravel()
         labels = np.unique(self.part_of[sums.indices])
+        by_cell = weighted.tocsc()
         for part in (self.parts[label] for label in labels if label >= 0):
-            sides = (part.identities @ weighted.T).tocsc()
-            touched = np.flatnonzero(np.diff(sides.indptr))
+            cells = np.unique(part.identities.indices)
+            own = by_cell[:, cells]
+            touched = np.unique(own.indices)
+            rows, identities = own.tocsr()[touched], part.identities[:, cells]
             for first in range(0, len(touched), CHUNK):
-                columns = touched[first : first + CHUNK]
-                side = sides[:, columns].toarray()
-                total[columns] -= part.squares(side)
+                side = (identities @ rows[first : first + CHUNK].T).toarray()
+                total[touched[first : first + CHUNK]] -= part.squares(side)
         return np.asarray(np.maximum(total, 0.0))
 
     def covariance(self, sums: sparse.csr_array) -> Array:

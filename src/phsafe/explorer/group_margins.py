@@ -13,6 +13,8 @@ from phsafe.explorer.pinned_groups import PinnedGroup
 from phsafe.explorer.scenario_changes import change
 from phsafe.privacy_math.margins import Z
 
+#: Margins that differ by less than this share are the same: budgets are rounded, and no one can tell.
+SMALL_MARGIN = 0.002
 #: Figures of a config and, once they are known, its finished margins.
 Known = tuple[Figures, FinishedFigures | None]
 
@@ -104,7 +106,7 @@ def _margin(moe: float, share: float, low: str, high: str, sentence: str) -> dic
 def _change(now: dict[str, Any] | None, was: dict[str, Any] | None, *, compared: bool) -> dict[str, Any] | None:
     if not compared or (now is None and was is None):
         return None
-    return change(None if now is None else now["moe"], None if was is None else was["moe"])
+    return change(None if now is None else now["moe"], None if was is None else was["moe"], SMALL_MARGIN)
 
 
 def _not_published(pin: PinnedGroup, figures: Figures) -> str:

@@ -153,7 +153,7 @@ def _totals(view: View) -> str:
         other = escape(was.totals[field]) if was is not None and comparable else "–"
         changed = change(value(now), value(was))["text"] if was is not None and comparable else "–"
         rows.append(f"<tr><td>{escape(label)}</td><td>{now.totals[field]}</td><td>{other}</td><td>{changed}</td></tr>")
-    heads = f"<th></th><th>now</th><th>{escape(_base_name(view))}</th><th>Change</th>"
+    heads = f"<th>Loss</th><th>now</th><th>{escape(_base_name(view))}</th><th>Change</th>"
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 

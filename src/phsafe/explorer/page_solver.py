@@ -18,7 +18,7 @@ from phsafe.errors import ConfigError, PHSafeError
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.group_margins import is_published, margin, pin_answers
 from phsafe.explorer.page_requests import Key, Request
-from phsafe.explorer.pinned_groups import PinnedGroup
+from phsafe.explorer.pinned_groups import PinnedGroup, tabulation_label
 from phsafe.explorer.plain_language import short
 from phsafe.explorer.scenario import BudgetEntry, Problems, Scenario, exact_decimal
 from phsafe.explorer.scenario_changes import change
@@ -111,7 +111,7 @@ def _items(view: View, after: Figures, now: Mapping[Key, float], was: Mapping[Ke
         {
             "tabulation": key[0],
             "level": key[1],
-            "label": f"{catalog.title(catalog.tabulation(key[0]))}, {labels[key[1]]}",
+            "label": f"{tabulation_label(catalog, catalog.tabulation(key[0]))}, {labels[key[1]]}",
             "budget": text(after.config.budgets[key[0]][key[1]]),
             "budget_before": text(view.found.config.budgets[key[0]][key[1]]),
             "moe_text": short(now[key]),

@@ -55,14 +55,16 @@ function range(pin, now) {
 }
 
 function card(pin, i) {
+  // An answer can be older than the list of groups.
+  const mine = store.pins.find((each) => pinId(each) === pin.id) || {};
   const edit = (name, label, placeholder) => el("label", { class: "field" }, el("span", {}, label), el("input", {
-    inputmode: "decimal", autocomplete: "off", value: store.pins[i][name] || "", placeholder, "aria-label": `${label}: ${pin.label}`,
-    oninput: (event) => store.change(() => { store.pins[i][name] = event.target.value.trim(); }, `pin ${i} ${name}`, "focus"),
+    inputmode: "decimal", autocomplete: "off", value: mine[name] || "", placeholder, "aria-label": `${label}: ${pin.label}`,
+    oninput: (event) => store.change(() => { store.pins.find((each) => pinId(each) === pin.id)[name] = event.target.value.trim(); }, `${pin.id} ${name}`, "focus"),
   }));
   const average = pin.kind === "average";
   const source = (pin.sources || [])[0];
   return el("section", { class: "pin", "aria-label": pin.label },
-    el("header", {}, el("h3", {}, pin.iteration === "*" ? pin.region_label : `${pin.iteration_label}, ${pin.region_label}`), el("button", { class: "small", "aria-label": `Remove ${pin.label}`, title: "Remove", onclick: () => remove(i) }, "✕")),
+    el("header", {}, el("h3", {}, pin.iteration === "*" ? pin.region_label : `${pin.iteration_label}, ${pin.region_label}`), el("button", { class: "small", "aria-label": `Remove ${pin.label}`, title: "Remove", onclick: () => remove(pin.id) }, "✕")),
     el("p", { class: "muted" }, `${pin.title}: ${pin.line_label} `, el("small", {}, pin.table)),
     el("div", { class: "says-it" }, says(pin)),
     el("div", { class: "row" },
@@ -74,8 +76,8 @@ function card(pin, i) {
         el("small", {}, "Sizes are rounded public figures (ACS 2024, and shares from synthetic data).")))));
 }
 
-function remove(i) {
-  store.change(() => { store.pins.splice(i, 1); }, null, "pins");
+function remove(id) {
+  store.change(() => { store.pins = store.pins.filter((pin) => pinId(pin) !== id); }, null, "pins");
   notice("Removed from your groups.", "calm", el("button", { onclick: () => { store.undo(); notice(""); } }, "Undo"));
 }
 
