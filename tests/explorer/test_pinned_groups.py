@@ -1,6 +1,7 @@
 """Pinned groups, the baseline and the sentence: their numbers are those of `phsafe budget` and of the joint fit."""
 
 import json
+import random
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -120,6 +121,19 @@ def test_finished_margins_are_those_of_the_joint_fit_and_never_larger():
     again = asked(body["scenario"], body["pins"])
     assert again["finished"] == "done"
     assert again["pins"][0]["finished"]["moe"] == children["finished"]["moe"]
+
+
+def test_budgets_too_different_for_floats_have_no_finished_margins():
+    rng = random.Random(1)
+    document = scenario_2020().to_dict()
+    for levels in document["entries"].values():
+        for entry in levels.values():
+            entry |= {"on": True, "value": rng.choice(["0.000000001", "1000000"])}
+    answer = finish({"scenario": document, "pins": [CHILDREN]})
+    assert answer["state"] == "done"
+    assert answer["margins"] == {}
+    assert answer["pins"][0]["finished"] is None
+    assert answer["pins"][0]["measured"] is not None
 
 
 def test_pure_dp_has_no_finished_margins():

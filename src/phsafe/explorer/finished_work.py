@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -58,7 +59,12 @@ class FinishedWork:
 
 
 def finished_figures(config: Config, pins: Sequence[PinnedGroup]) -> FinishedFigures:
-    """Return the finished margins of a config, and of those groups that it publishes."""
+    """Return the finished margins of a config, and of those groups that it publishes.
+
+    There are none if budgets differ so much that floats can't represent the fit.
+    """
+    from scipy.linalg import LinAlgWarning  # noqa: PLC0415
+
     from phsafe.explorer.finished_margins import basis_terms, finished_model  # noqa: PLC0415  (SciPy loads slowly)
     from phsafe.explorer.solver_groups import CellCombination, combination  # noqa: PLC0415
     from phsafe.privacy_math.margins import gaussian_moe  # noqa: PLC0415
@@ -72,6 +78,12 @@ def finished_figures(config: Config, pins: Sequence[PinnedGroup]) -> FinishedFig
             units = [] if per is None else [CellCombination(term.level, {(per.tabulation, c): 1.0 for c in per.basis})]
             groups[pin.id] = [term, *units]
     terms = [*levels.values(), *(term for of in groups.values() for term in of)]
-    found = iter([gaussian_moe(float(v)) for v in model.variances(model.budgets(config), terms)])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            variances = model.variances(model.budgets(config), terms)
+    except (LinAlgWarning, ValueError):
+        return FinishedFigures({}, {})
+    found = iter([gaussian_moe(float(v)) for v in variances])
     of_levels = {key: next(found) for key in levels}
     return FinishedFigures(of_levels, {name: tuple(next(found) for _ in of) for name, of in groups.items()})

@@ -80,7 +80,9 @@ def _answer(view: View, solution: Solution, aim: Literal["measured", "finished"]
     known = [(figures, FINISHED.ask(figures.config, view.pins, PATIENCE)) for figures in (after, view.found)]
     sums = {name: value for name, value in solution.to_dict().items() if name.startswith("weighted")}
     levels = [
-        dict(finished.levels) if aim == "finished" and finished else {key: row.moe for key, row in figures.rows.items()}
+        dict(finished.levels)
+        if aim == "finished" and finished and finished.levels
+        else {key: row.moe for key, row in figures.rows.items()}
         for figures, finished in known
     ]
     items = _items(view, after, *levels)

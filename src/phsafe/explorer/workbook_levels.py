@@ -92,11 +92,17 @@ class Levels:
         return f"AND({','.join(f'{cell}>0' for cell in cells)})"
 
     def moe(self, part: CellSum, level: str) -> str:
-        """Return the formula of the MOE of a sum of cells."""
+        """Return the formula of the MOE of a sum of cells.
+
+        The structured mode of pure DP can add noise of two scales, whose quantile has no formula: 1.645 σ instead.
+        """
         noises = self._noises(part, level)
         squares = "+".join(f"{n}*{sigma}^2" for n, sigma in noises)
         largest = ",".join(sigma for _, sigma in noises)
-        return f'IF(definition="zcdp",{text(Z)}*SQRT({squares}),{laplace_quantile(part.cells)!r}*MAX({largest}))'
+        pure = f"{laplace_quantile(part.cells)!r}*MAX({largest})"
+        if len(noises) > 1:
+            pure = f'IF(mode="structured",{text(Z)}*SQRT({self.variance(part, level)}),{pure})'
+        return f'IF(definition="zcdp",{text(Z)}*SQRT({squares}),{pure})'
 
     def variance(self, part: CellSum, level: str) -> str:
         """Return the formula of the variance of a sum of cells."""

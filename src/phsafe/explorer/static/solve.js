@@ -103,15 +103,18 @@ function list(title, items) {
 export function tighten(pin) {
   const now = pin.finished || pin.measured;
   const problem = el("p", { class: "problem", role: "alert", id: "margin-problem" });
+  const state = el("p", { role: "status" });
   const input = el("input", { id: "margin", inputmode: "decimal", autocomplete: "off", size: "8", "aria-label": "Margin of error, at most", value: now.moe_text.replaceAll(",", "") });
   const go = async (event) => {
     event.preventDefault();
     problem.textContent = "";
+    state.textContent = "Working…";
     const settings = { total: "", neighbours: "unbounded", weights: "pins", floor: "none", aim: pin.finished ? "finished" : "measured", targets: { [pin.id]: input.value.trim() } };
     await preview(settings, (problems) => { problem.textContent = Object.values(problems)[0]; });
+    state.textContent = "";
   };
   openDialog("Change this margin", el("p", {}, pin.label), el("p", {}, `Now: ${now.sentence} (± ${now.moe_text}).`),
     el("form", { class: "row", onsubmit: go }, el("label", {}, "At most ± ", input, ` ${pin.kind === "average" ? pin.unit : "people"} `), el("button", { class: "main" }, "Preview")),
-    el("p", { class: "muted" }, "A smaller margin costs more of the ", word("loss", "privacy loss"), ". Other levels keep their budgets."), problem);
+    el("p", { class: "muted" }, "A smaller margin costs more of the ", word("loss", "privacy loss"), ". Other levels keep their budgets."), state, problem);
   input.select();
 }
