@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -123,6 +124,12 @@ def _resident(process: int | str = "self") -> int:
     return int(line.split()[1]) * 1024
 
 
+def _processor(process: int) -> float:
+    """The processor time that a process has used, in seconds; unlike the clock, it ignores what else is running."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 # --- the explorer -------------------------------------------------------------------------------------------------
 
 
@@ -133,9 +140,9 @@ def explorer(users: int, seconds: float) -> bool:
         assert server.stdout is not None
         try:
             address, token = server.stdout.readline().strip().split("/#token=")
-            before = _resident(server.pid)
+            before, spent = _resident(server.pid), _processor(server.pid)
             answers = asyncio.run(_crowd(int(address.rpartition(":")[2]), token, users, seconds))
-            after = _resident(server.pid)
+            after, spent = _resident(server.pid), _processor(server.pid) - spent
         finally:
             server.terminate()
     times = sorted(answer[1] for answer in answers)
@@ -146,7 +153,8 @@ def explorer(users: int, seconds: float) -> bool:
         f"median {at(0.5):.0f} ms, 95 % {at(0.95):.0f} ms, 99 % {at(0.99):.0f} ms, slowest {at(1):.0f} ms; ",
         end="",
     )
-    print(f"memory of the server {before / 2**20:.0f} → {after / 2**20:.0f} MB")
+    print(f"memory of the server {before / 2**20:.0f} → {after / 2**20:.0f} MB; ", end="")
+    print(f"processor time {1000 * spent / max(1, len(answers)):.0f} ms an answer", flush=True)
     for call in CALLS:
         of = sorted(1000 * answer[1] for answer in answers if answer[0] == call)
         if of:

@@ -60,6 +60,7 @@ READ_BY_HAND = {
     "cycler": "BSD-3-Clause",
     "docutils": "CC-PDDC AND BSD-2-Clause AND BSD-3-Clause AND PSF-2.0",
     "ipython-pygments-lexers": "BSD-3-Clause",
+    "isodate": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "jupyter-client": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
@@ -79,6 +80,7 @@ READ_BY_HAND = {
     "sphinxcontrib-qthelp": "BSD-2-Clause",
     "sphinxcontrib-serializinghtml": "BSD-2-Clause",
     "traitlets": "BSD-3-Clause",
+    "uritemplate": "BSD-3-Clause OR Apache-2.0",
 }
 
 

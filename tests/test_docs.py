@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from phsafe.explorer.joint_margins import with_finished_margins
 from phsafe.model.exact_numbers import round_up
 from phsafe.model.schema import LAYOUTS
 from phsafe.model.tables import CENSUS_2020
@@ -21,7 +22,7 @@ from phsafe.pipeline.validation import (
     STATE_NOT_EMPTY,
     UNCLASSIFIED,
 )
-from phsafe.privacy.mode_comparison import compare
+from phsafe.privacy.mode_comparison import SOLVED_NAME, compare
 from phsafe.privacy_math.level_structure import structure_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,6 +43,10 @@ COLUMN_SETS = {
     "every number": lambda column: column.is_integer,
     "every code": lambda column: not column.is_integer,
 }
+
+
+def solved_losses(found):
+    return found.loss.unbounded, found.loss.bounded
 
 
 def test_privacy_lists_the_loss_of_the_2020_noise():
@@ -69,7 +74,29 @@ def test_privacy_lists_the_loss_of_the_2020_noise():
         ]
         for name, found in us.gains.items()
     ]
-    assert rows("privacy.md", "sensitivity mode") == gains
+    shown = rows("privacy.md", "sensitivity mode")
+    assert shown[:-1] == gains
+    solved = with_finished_margins(us).gains[SOLVED_NAME]
+    name, *numbers = shown[-1]
+    assert name == f"`{SOLVED_NAME}`"
+    pairs = [float(bound) for pair in numbers[2:] for bound in pair.split("–")]
+    # The search ends within 0.1 % of the best budgets.
+    assert [float(number) for number in numbers[:2]] == pytest.approx([*map(float, solved_losses(solved))], rel=2e-3)
+    assert pairs == pytest.approx([*solved.unbounded, *solved.bounded], abs=6e-3)
+    linked = {
+        line.split("|")[1].split("`")[1]: line.split("|")[2:-1]
+        for line in readme.splitlines()
+        if line.startswith("| `")
+    }
+    for cells in shown:
+        if (mode := cells[0].strip("`")) != "tight-bounded":
+            assert [cell.strip() for cell in linked[mode]] == cells[1:], mode
+    margins = [
+        us.margins_at_published_loss[mode]["PH1_num", "state_*"] for mode in ("published", "tight", "structured")
+    ]
+    stated = "± {:.0f} in `published`, {:.1f} in `tight` and {:.1f} in `structured`".format(*margins)
+    assert stated in (DOCS / "privacy.md").read_text(encoding="utf-8")
+    assert margins[2] <= 10
     events = us.published.events
     alone = [sum(getattr(event.tight_loss(), kind) for event in events) for kind in ("unbounded", "bounded")]
     assert [round(float(loss), 3) for loss in alone] == [0.480, 1.922]

@@ -161,7 +161,7 @@ def test_the_wheelhouse_is_tested_without_an_index(tmp_path, monkeypatch):
     monkeypatch.setattr(sessions.venv, "create", lambda *_, **__: None)
 
     class Session:
-        """Stands for nox's own: records commands instead of running them."""
+        """Replaces nox's own: records commands instead of running them."""
 
         posargs = (str(tmp_path / "house"),)
         virtualenv = SimpleNamespace(venv_backend="none")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from phsafe.privacy.mode_comparison import Comparison, compare
     from phsafe.privacy_audit import audit
     from phsafe.releases.release_folder import Release
+    from phsafe.releases.verify import check
     from phsafe.reports import registry, report
     from phsafe.synthetic import synth
 
@@ -43,6 +44,7 @@ _HOMES = {
     "accuracy": "phsafe.accuracy_study",
     "audit": "phsafe.privacy_audit",
     "budget": "phsafe.privacy.budgets",
+    "check": "phsafe.releases.verify",
     "compare": "phsafe.privacy.mode_comparison",
     "config": "phsafe.configs.shipped",
     "estimate": "phsafe.estimation",
@@ -71,6 +73,7 @@ __all__ = [
     "accuracy",
     "audit",
     "budget",
+    "check",
     "compare",
     "config",
     "estimate",

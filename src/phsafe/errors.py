@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar, ParamSpec, TypeVar
 
+#: How much of a word must be right to recognise it.
+CLOSE = 0.5
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -75,16 +77,21 @@ class FinishedError(PHSafeError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message that suggests the known word closest to a wrong one; empty if none is close.
+    """Return the end of a message that suggests the known word closest to a wrong one; empty if no word is.
 
-    >>> did_you_mean("ph33", ["PH2", "PH3"]), did_you_mean("Zz", ["PH3"])
-    ('; did you mean PH3?', '')
+    >>> did_you_mean("ph33", ["PH2", "PH3"]), did_you_mean("PH9", ["PH2", "PH3"]), did_you_mean("Zz", ["PH3"])
+    ('; did you mean PH3?', '', '')
     """
-    from difflib import get_close_matches  # noqa: PLC0415  (needed after a mistake only)
+    from difflib import SequenceMatcher  # noqa: PLC0415  (needed after a mistake only)
 
-    folded = {name.casefold(): name for name in known}
-    close = get_close_matches(word.casefold(), folded, n=1, cutoff=0.5)
-    return f"; did you mean {folded[close[0]]}?" if close else ""
+    matcher = SequenceMatcher(b=word.casefold())
+    likeness = {}
+    for name in known:
+        matcher.set_seq1(name.casefold())
+        # Of two words that differ in case only, the one in the case that was typed.
+        likeness[name] = (matcher.ratio(), name.islower() == word.islower())
+    best = [name for name, found in likeness.items() if found == max(likeness.values()) and found[0] >= CLOSE]
+    return f"; did you mean {best[0]}?" if len(best) == 1 else ""
 
 
 class Reasons:

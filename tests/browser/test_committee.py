@@ -25,7 +25,7 @@ def press(within: Page | Locator, name: str) -> None:
 
 def tile(page: Page, label: str) -> Locator:
     """The box that shows a figure under this label."""
-    return page.get_by_text(label).first.locator("..")
+    return page.get_by_text(label).first.locator("xpath=ancestor::div[1]")
 
 
 def card(page: Page, group: str) -> Locator:
@@ -48,7 +48,7 @@ def says(page: Page, words: str) -> None:
 
 def margin(words: str) -> float:
     """Read the margin that holds now from the words of a card."""
-    return float(re.search(r"± ([\d.,]+)\s+now", words)[1].replace(",", ""))
+    return float(re.search(r"± ([\d.,]+)\s+people now", words)[1].replace(",", ""))
 
 
 def finished(page: Page) -> None:
@@ -107,7 +107,7 @@ def test_a_total_is_fixed_with_a_table_locked(page: Page):
     page.get_by_label("Total to share out").fill("1.5")
     page.get_by_label("Nobody worse than today").check()
     press(page, "Preview")
-    expect(page.get_by_role("dialog")).to_contain_text("1.257281 before, 1.5 after")
+    expect(page.get_by_role("dialog")).to_contain_text("The privacy loss goes from 1.257281 to 1.5")
     press(page, "Apply")
     says(page, "ρ = 1.5, 19 % more than 2020")
     assert page.get_by_label(f"{PH3} PH3, State × race (A–G)", exact=True).input_value() == kept

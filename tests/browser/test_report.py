@@ -1,12 +1,16 @@
 """The report in Chromium: choosing groups, phone, print, both themes, accessibility, and hostile text."""
 
+import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 import phsafe
+from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.display.numbers import rounded_texts, texts
 from phsafe.model.levels import Level
 from phsafe.model.schema import STATES as STATE_NAMES
@@ -196,6 +200,29 @@ def test_partial_releases_open_without_errors(name, open_page, tmp_path):
     page.get_by_label("Search region").fill("total")
     page.keyboard.press("Enter")
     assert page.locator("#compare-result, #map figcaption").evaluate_all("n => n.every(x => x.textContent)")
+
+
+def test_a_level_that_only_one_table_has(open_page, tmp_path):
+    """Counties of PH7: comparisons and sums start with a table that has them, charts show states for the others."""
+    catalog = phsafe.CENSUS_2020.to_document()
+    regions = {"44001": "Bristol", "44003": "Kent", "44005": "Newport"}
+    county = {"key": "county", "label": "County", "region_type": "COUNTY", "columns": ["TABBLKST", "TABBLKCOU"]}
+    catalog["geographies"].append(county | {"covers": False, "puerto_rico": False, "regions": regions})
+    catalog["levels"].append("county_*")
+    document = parameters_2020("us") | {"state_filter": ["44", "56"]}
+    for name, budgets in document["privacy_budget"].items():
+        budgets["county_*"] = Decimal("0.1") if name == "PH7" else 0
+    (tmp_path / "counties.json").write_text(json.dumps(catalog))
+    config = Config.load(document, tmp_path / "counties.json")
+    release = make_release(config, tmp_path / "release", people=2000)
+    page = open_page(phsafe.report(release, tmp_path / "r.html", estimates=phsafe.estimate(release, "independent")))
+    expect(page.locator("#compare-result")).to_contain_text("Bristol minus Kent is")
+    for name in regions.values():
+        page.get_by_role("checkbox", name=name).check()
+    expect(page.locator("#add-result")).to_contain_text("in Bristol, Kent and Newport together")
+    assert page.locator("#map-regions .plot title").count() == 2
+    page.locator("select[name=figure]").select_option("PH7 1")
+    assert page.locator("#map-regions .plot title").count() == 3
 
 
 PAYLOADS = [

@@ -159,3 +159,11 @@ cli.program()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1 if code == "words" else code or 0, "said " * 1000)
+
+
+def test_another_system_is_refused_with_a_reason():
+    """Locks and file modes are those of POSIX; the message comes before anything is imported that needs them."""
+    code = "import os; os.name = 'nt'; from phsafe.cli import program; program()"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("phsafe: error: expected a POSIX system")

@@ -53,5 +53,5 @@ def test_notebooks_run(path, execute, tmp_path):
     assert output_types == [[o.output_type for o in cell.outputs] for cell in code(ran)]
 
 
-def test_there_are_three_notebooks():
-    assert len(NOTEBOOKS) == 3
+def test_there_are_four_notebooks():
+    assert len(NOTEBOOKS) == 4

@@ -42,8 +42,31 @@ def test_the_source_archive_is_enough_to_build_and_test(dist):
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
-    needed = {"pyproject.toml", "dev.py", "README.md", "CITATION.cff", "tests/conftest.py", "docs/conf.py"}
+    needed = {
+        "pyproject.toml",
+        "dev.py",
+        "noxfile.py",
+        ".github/workflows/ci.yml",
+        "README.md",
+        "CITATION.cff",
+        "tests/conftest.py",
+        "docs/conf.py",
+    }
     assert needed | {"requirements/dev.lock", "examples/us.json"} <= names
+
+
+def test_an_unpacked_source_archive_keeps_its_version(dist, tmp_path):
+    """Versions come from tags, which an archive hasn't; it states its own."""
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    command = [sys.executable, "-m", "hatchling", "version"]
+    stated = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    assert folder.name == f"phsafe-{stated}"
+    (folder / "PKG-INFO").unlink()
+    without = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    assert without.endswith(".dev0"), "the fallback of pyproject.toml"
 
 
 def test_the_wheel_runs_without_the_repository(dist, tmp_path):

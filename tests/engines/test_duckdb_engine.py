@@ -17,7 +17,7 @@ from phsafe.engines import EngineOptions, open_engine
 from phsafe.errors import DataError, PHSafeError
 from phsafe.readers import delimited
 from phsafe.readers import local_tables as local_engine
-from phsafe.readers.duckdb_errors import translated
+from phsafe.readers.duckdb_errors import MalformedTextError, translated
 
 MARKER = "S3CRET"
 GOOD = "".join(f"{i},x{i}\n" for i in range(3000)).encode()
@@ -53,10 +53,11 @@ def read(engine, path, header=("A", "B"), gzip=False):
 def test_bad_lines_are_located_and_never_quoted(engine, tmp_path, record, line):
     path = tmp_path / "persons.csv"
     path.write_bytes(b"A,B\n" + GOOD + record + GOOD)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(MalformedTextError) as caught:
         read(engine, path)
     place = f"{path}, line {line}: " if line else f"{path}: "
-    assert str(caught.value).startswith(f"{place}expected CSV in UTF-8")
+    assert str(caught.value.located()).startswith(f"{place}expected CSV in UTF-8")
+    assert str(caught.value).startswith(f"{path}: expected CSV in UTF-8")
     assert MARKER not in str(caught.value)
     assert "424242" not in str(caught.value)
     assert caught.value.__context__ is None, "DuckDB's text, which quotes records, is not kept"
@@ -70,9 +71,9 @@ def test_a_bad_line_in_a_later_batch_is_located_and_never_quoted(engine, tmp_pat
     path.write_bytes(b"A,B\n" + GOOD * 100 + f"{MARKER}\n".encode() + GOOD)
     batches = engine.read_csv(path, ["A", "B"], gzip=False).batches()
     assert 0 < next(batches).num_rows < 300_000
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(MalformedTextError) as caught:
         list(batches)
-    assert str(caught.value).startswith(f"{path}, line 300002: expected CSV in UTF-8")
+    assert str(caught.value.located()).startswith(f"{path}, line 300002: expected CSV in UTF-8")
     assert MARKER not in str(caught.value)
     assert caught.value.__context__ is None and caught.value.__cause__ is None
 
@@ -88,7 +89,7 @@ def test_a_bad_line_in_a_later_batch_is_located_and_never_quoted(engine, tmp_pat
         ("IO Error: Could not write file: No space left on device", "the disk of /place is full"),
         (
             f"Invalid Input Error: CSV Error on Line: 7\nOriginal Line: {MARKER}\n  file = /a.csv",
-            "/a.csv, line 7: ",
+            "/a.csv: expected CSV in UTF-8",
         ),
         (f"Invalid Input Error: Invalid unicode in CSV: {MARKER}", "a CSV file: expected CSV in UTF-8"),
         (

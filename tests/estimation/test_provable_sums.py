@@ -109,4 +109,4 @@ def test_tables_without_shares_remain_truncated_and_say_so(config, population, n
     import openpyxl
 
     book = openpyxl.load_workbook(estimates.write(tmp_path / "out") / "tables.xlsx")
-    assert "left out of PH9, PH11" in book["PH9"]["A3"].value
+    assert "left out of PH9, PH11" in book["Notes"]["B3"].value

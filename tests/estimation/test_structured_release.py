@@ -41,3 +41,21 @@ def test_estimates_use_the_variance_of_each_cell(structured, small, noisy, metho
     width = {row["CELL"]: row["UPPER_90"] - row["LOWER_90"] for row in ph3.iter_rows(named=True)}
     assert width[9] < width[4] / 2, "blind cells have narrower intervals"
     assert tables["PH1"].select(pl.col("ESTIMATE").is_finite().all()).item()
+
+
+@pytest.mark.parametrize(("method", "target"), [("independent", None), ("joint", "truncated"), ("joint", "everybody")])
+def test_averages_of_blind_counts_may_exceed_the_threshold(structured, small, noisy, method, target):
+    """With τ = 2, PH1 divides everybody at * but only two people of each household by race, and PH8 always two."""
+    counts = count(structured, small, Settings())
+    tables = estimate_frames(structured, noisy(structured, counts, scale=0.0), method, target).tables
+    pick = {"REGION_TYPE": "USA", "ITERATION_CODE": "*", "CELL": 1}
+    size, occupied = (tables[name].filter(**pick).row(0, named=True) for name in ("PH1", "PH8"))
+    truth = counts["PH1_num", "usa_*"].sum() / counts["PH1_denom", "usa_*"].sum()
+    assert truth > 2.2
+    assert size["LOWER_90"] <= truth <= size["UPPER_90"]
+    if target == "everybody":
+        assert occupied["ESTIMATE"] == size["ESTIMATE"], "everybody is counted in both"
+    else:
+        assert occupied["UPPER_90"] <= 2 < size["LOWER_90"], "PH8 is truncated, PH1 is not"
+        by_race = tables["PH1"].filter(REGION_TYPE="USA", ITERATION_CODE="A", CELL=1).row(0, named=True)
+        assert by_race["UPPER_90"] <= 2

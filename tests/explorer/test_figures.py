@@ -30,6 +30,8 @@ from phsafe.explorer.scenario import BudgetEntry, Scenario
 from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.model.tables import CENSUS_2020, PH1, PH3, PH8
 from phsafe.privacy.budgets import budget
+from phsafe.privacy.mechanism import Noise
+from phsafe.privacy_math.noise_sums import exact_moe, mixed_geometric_moe
 
 US = Config.load("examples/us.json")
 MEASURED = Config.load(parameters_2020("us-measured"))
@@ -276,4 +278,6 @@ def test_sums_over_both_blocks_add_their_variances():
     assert lines[1]["moe_exact"] == pytest.approx(lines[1]["moe"], abs=1)
     pure = Figures(replace(US, sensitivity="structured", privacy="puredp"))
     total = next(line["count"]["state_*"] for line in pure.table(PH3)["lines"] if line["number"] == 1)
-    assert total["moe"] >= max(one.noise.scale for one in pure.rows["PH3", "state_*"].event.blocks)
+    scales = [one.noise.scale for one in pure.rows["PH3", "state_*"].event.blocks]
+    assert total["moe"] == mixed_geometric_moe(((scales[0], 3), (scales[1], 4)))
+    assert total["moe"] < exact_moe("puredp", Noise("", scales[1], 2 * scales[1] ** 2), 7)

@@ -14,7 +14,7 @@ from phsafe.explorer import joint_margins
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.group_margins import margin
 from phsafe.explorer.group_search import search
-from phsafe.explorer.page_answers import evaluate, finished, searched, start
+from phsafe.explorer.page_answers import compared, evaluate, finished, searched, start
 from phsafe.explorer.pinned_groups import MOST_PINS, PinnedGroup, defaults, read_pins
 from phsafe.explorer.public_tables import cells, groups, truncation, universes
 from phsafe.explorer.scenario import Scenario
@@ -122,18 +122,6 @@ def test_finished_margins_are_those_of_the_joint_fit_and_never_larger():
     assert again["pins"][0]["finished"]["moe"] == children["finished"]["moe"]
 
 
-def test_two_states_represent_all(monkeypatch):
-    config = Config.load({**US.to_production(), "state_filter": ["11", "44", "50", "56"]})
-    for mode in ("published", "structured"):
-        small = joint_margins.joint_moe(config.with_sensitivity(mode))
-        joint_margins.joint_fit.cache_clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(joint_margins, "_by_state", lambda _: False)
-            full = joint_margins.joint_moe(config.with_sensitivity(mode))
-        joint_margins.joint_fit.cache_clear()
-        assert small == pytest.approx(full, rel=1e-10)
-
-
 def test_pure_dp_has_no_finished_margins():
     document = scenario_2020().to_dict() | {"privacy": "puredp"}
     assert finish({"scenario": document, "pins": [CHILDREN]})["state"] == "unavailable"
@@ -179,6 +167,19 @@ def test_the_baseline_can_be_any_scenario_and_levels_come_and_go():
     assert not pin["published"]
     assert pin["problem"] == "not published: PH7 is switched off for State × ethnicity (H, I)"
     assert pin["change"]["measured"]["text"] == "no longer published"
+
+
+def test_scenarios_are_compared_with_the_first():
+    bad = changed(PH3__state_all="abc")
+    first, other = scenario_2020().to_dict(), changed(PH3__state_race="0.5")
+    columns = compared({"scenarios": [first, other, bad], "pins": [CHILDREN]}, CENSUS_2020)["columns"]
+    assert columns[0]["pins"][0]["change"]["measured"]["state"] == "same"
+    assert columns[1]["pins"][0]["change"]["measured"]["state"] == "worse"
+    assert columns[1]["sentence"]["cost"].endswith("13 % less than 2020.")
+    assert "entries.PH3.state_*" in columns[2]["problems"]
+    for wrong in ([], [first] * 21, 3):
+        with pytest.raises(ConfigError, match="1 to 20 scenarios"):
+            compared({"scenarios": wrong}, CENSUS_2020)
 
 
 def test_an_invalid_baseline_is_reported_and_leaves_the_rest():

@@ -12,8 +12,10 @@ from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.explorer.access_guard import MAX_BODY
 from phsafe.explorer.launch import Service
-from phsafe.explorer.page_answers import evaluate, opened, scenario_2020, solved
+from phsafe.explorer.page_answers import evaluate, opened
+from phsafe.explorer.page_solver import solved
 from phsafe.explorer.public_tables import truncation
+from phsafe.explorer.scenario_view import scenario_2020
 from phsafe.model.tables import CENSUS_2020
 
 US = Config.load("examples/us.json")

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import shutil
 from fractions import Fraction
 
 import polars as pl
@@ -220,3 +221,21 @@ def test_counts_without_the_unit_table_are_refused_where_geography_needs_it(
     with pytest.raises(PHSafeError, match="finds the region of a household through its unit"):
         phsafe.release(document, data, tmp_path / "out", ledger=tmp_path / "ledger", new_ledger=True)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_only_validate_names_a_malformed_line(phsafe_command, us, small, tmp_path):
+    """Where a line is malformed depends on the data; a release says the same wherever it is."""
+    lines = (small / "persons.csv").read_text().splitlines(keepends=True)
+    data, said = shutil.copytree(small, tmp_path / "data"), set()
+    for place in (3, 1500):
+        (data / "persons.csv").write_text("".join([*lines[: place - 1], "3\n", *lines[place - 1 :]]))
+        for skip in ([], ["--skip-validation"]):
+            ledger = ["--ledger", tmp_path / "ledger", "--new-ledger"]
+            outcome = phsafe_command("release", us, data, tmp_path / "out", *ledger, *skip)
+            assert outcome.code == 1
+            said.add(outcome.err.partition("persons.csv: ")[2])
+        outcome = phsafe_command("validate", us, data)
+        assert outcome.code == 1
+        assert f"persons.csv, line {place}: expected CSV" in outcome.err
+    (text,) = said
+    assert "phsafe validate names the line" in text

@@ -107,3 +107,31 @@ def test_blind_counts_do_not_depend_on_units():
         vectors = [counts[key].reshape(-1, 2 if key[0] == "PH1_num" else 7)[:, cells] for counts in found]
         assert all((vector == vectors[0]).all() for vector in vectors)
         assert vectors[0].sum() > 100
+
+
+def ties(unit_of, tau):
+    """For every world and cell of PH1_num: the blind count less dropped persons, and the truncated count."""
+    _, counts = counted(unit_of, tau, "structured")
+    for counted_once in counts.values():
+        blind, beyond = (
+            counted_once[key].reshape(WORLDS, 2) for key in (("PH1_num", "tract_*"), ("PH1_dropped", "tract_*"))
+        )
+        kept = counted_once["PH1_num", "tract_A-G"].reshape(WORLDS, 7, 2).sum(axis=1)
+        totals = [counted_once[name, "tract_*"].reshape(WORLDS, -1).sum(axis=1) for name in ("PH2", "PH7")]
+        yield blind - beyond, kept, totals
+
+
+@pytest.mark.parametrize("tau", [1, 2, 3])
+def test_a_blind_count_is_the_truncated_count_plus_dropped_persons(tau):
+    """Joint estimation relies on it, for households whose unit counts; in every world, for every truncation."""
+    for untied, kept, totals in ties(family_gate, tau):
+        assert (untied == kept).all()
+        assert all((total == kept.sum(axis=1)).all() for total in totals)
+        assert kept.sum() > 100
+
+
+@pytest.mark.parametrize("unit_of", [vanishing_unit, hostile_unit])
+def test_persons_without_a_unit_that_counts_break_the_tie(unit_of):
+    """Why estimation assumes what validation checks: they are in the blind count and in no other."""
+    assert any((untied > kept).any() for untied, kept, _ in ties(unit_of, 2))
+    assert all((untied >= kept).all() for untied, kept, _ in ties(unit_of, 2))

@@ -43,3 +43,18 @@ def test_margins_of_one_term_and_of_gaussian_sums_follow_the_formula():
     noise = Noise("", 20.0, 400.0)
     assert noise_sums.moe("zcdp", noise, 4) == pytest.approx(2 * noise_sums.moe("zcdp", noise))
     assert noise_sums.moe("puredp", noise) == pytest.approx(20 * math.log(10), rel=1e-3)
+
+
+@pytest.mark.parametrize("parts", [((2.0, 1), (9.0, 2)), ((5.0, 3), (40.0, 1)), ((30.0, 2), (900.0, 4))])
+def test_sums_of_different_geometric_scales(parts):
+    """Against a million draws: the MOE covers 90 %, and one step less covers less."""
+    rng = np.random.default_rng(5)
+    total = np.zeros(1_000_000)
+    for scale, number in parts:
+        q = 1 - math.exp(-1 / scale)
+        for _ in range(number):
+            total += rng.geometric(q, len(total)) - rng.geometric(q, len(total))
+    margin = noise_sums.mixed_geometric_moe(parts)
+    assert np.mean(np.abs(total) <= margin) == pytest.approx(0.9, abs=0.012 if margin < 60 else 0.002)
+    largest = max(scale for scale, _ in parts)
+    assert margin < noise_sums.exact_moe("puredp", Noise("", largest, 2 * largest**2), sum(n for _, n in parts))

@@ -99,7 +99,7 @@ def test_an_intact_release_opens(folder):
     assert release.table("PH1")["TABULATION"].unique().sort().to_list() == ["PH1_denom", "PH1_num"]
     with pytest.raises(OutputError, match="expected one of PH1_num"):
         release.measurements("PH9")
-    with pytest.raises(OutputError, match="published table"):
+    with pytest.raises(OutputError, match=r"expected one of PH1, PH2, .+, got 'PH9'$"):
         release.table("PH9")
 
 
@@ -145,6 +145,9 @@ def test_edited_counts_with_recomputed_hashes_are_found_on_the_ledger(phsafe_com
     manifest["files"]["PH2/ph2.csv"] = hash_file(folder / "PH2" / "ph2.csv")
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert phsafe_command("check", folder).code == 0, "by itself it is consistent"
+    assert phsafe.check(folder).path == folder
+    with pytest.raises(phsafe.PHSafeError, match="is not the file that the ledger recorded"):
+        phsafe.check(folder, ledger, tmp_path / "ledger.pub")
     found = phsafe_command("check", folder, "--ledger", ledger)
     assert found.code == 1
     for name in ("manifest.json", "PH2/ph2.csv"):

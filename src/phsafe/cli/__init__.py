@@ -18,6 +18,8 @@ def program() -> None:
 
     By then all files are closed and flushed, and temporary ones removed. The shutdown would take half a second.
     """
+    if os.name != "posix":
+        sys.exit("phsafe: error: expected a POSIX system (Linux, macOS, or Linux within Windows), got another one")
     _open_closed_streams()
     try:
         main()

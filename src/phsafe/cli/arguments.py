@@ -59,7 +59,7 @@ CatalogPath = Annotated[
     ),
 ]
 SkipValidation = Annotated[
-    bool, typer.Option("--skip-validation", help="Ignore rule violations (for input that was validated before).")
+    bool, typer.Option("--skip-validation", help="Don't check the rules (for input that was validated before).")
 ]
 Population = Annotated[
     str | None,

@@ -21,7 +21,11 @@ def budget(
         bool, typer.Option("--compare", help="Compare the sensitivity modes: loss and margin of error.")
     ] = False,
     finished: Annotated[
-        bool, typer.Option("--finished", help="With --compare: also the margins after joint estimation.")
+        bool,
+        typer.Option(
+            "--finished",
+            help="With --compare: also the margins after joint estimation, and with budgets solved for them.",
+        ),
     ] = False,
     catalog: arg.CatalogPath = None,
 ) -> None:

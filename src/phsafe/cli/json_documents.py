@@ -80,12 +80,21 @@ DOCUMENTS: dict[str, dict[str, str]] = {
     "budget": {
         "total": "loss of the config: rho and rho_bounded, epsilon and epsilon_bounded, delta",
         "levels": "for each tabulation and level: tau, sensitivity, loss, sigma2 and moe, and blocks if it has two",
+        "modes": "with --compare, instead of total and levels: for each sensitivity mode, this document",
+        "published_accounted_tightly": "with --compare: total, and tabulations with their losses",
+        "gains": "with --compare: for each mode, at_published_margins (its loss) and margins_at_published_loss (the "
+        "smallest and largest ratio of margins at the same unbounded and bounded loss)",
+        "at_published_loss": "with --compare: for each mode, tabulation and level, the MOE at the published unbounded "
+        "loss; with --finished also with budgets solved for finished tables (structured, finished)",
+        "finished": "with --finished: for each mode, tabulation and level, the MOE after joint estimation",
     },
     "solve": {
         "total": "sum of the stated budgets",
         "total_before": "the same for the given config",
         "weighted_squared_moe": "weighted sum of squared MOEs",
         "weighted_squared_moe_before": "the same for the given config",
+        "preview": "with --for finished: rows (name, kind, table, level, line, before, after, ratio, limit and weight "
+        "of each margin, worst first), and loss_before and loss_after (unbounded and bounded)",
     },
     "explore": {"link": "the address of the page; printed before the page is served"},
     "workbook": _FILE,

@@ -171,15 +171,9 @@ def check(
 ) -> None:
     """Check that a folder is a complete, unmodified release."""
     from phsafe.cli import console
-    from phsafe.errors import PHSafeError
-    from phsafe.releases.release_folder import Release
-    from phsafe.releases.verify import ledger_problems
+    from phsafe.releases.verify import check as checked
 
-    opened = Release.open(release)
-    if ledger is not None:
-        problems = ledger_problems(opened, ledger, public_key)
-        if problems:
-            raise PHSafeError([f"{release}: {problem}" for problem in problems])
+    opened = checked(release, ledger, public_key)
     for sentence in opened.catalog_notes:
         console.note(sentence)
     charged = "" if ledger is None else f", and was charged to {ledger}, which recorded these files"

@@ -13,7 +13,7 @@ TargetsPath = Annotated[
     Path,
     typer.Argument(
         metavar="TARGETS",
-        help="TOML or JSON file: MOE targets, or a total to split; optionally weights, locks and floors.",
+        help="TOML or JSON file: MOE targets, or a total to split; optionally weights, locks, floors and groups.",
     ),
 ]
 
@@ -27,9 +27,15 @@ def solve(
         typer.Option(
             "--for",
             metavar="AIM",
-            help="What MOE targets are about: measured (noisy counts) or finished (tables after joint estimation).",
+            help="What margins are about: measured (noisy counts) or finished (tables after joint estimation).",
         ),
     ] = "measured",
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CONFIG", help="With --for finished: the config to compare margins with, instead of the given one."
+        ),
+    ] = None,
     catalog: arg.CatalogPath = None,
 ) -> None:
     """Find the budgets that meet MOE targets, or the best split of a total, and write a config. Needs no data."""
@@ -50,11 +56,11 @@ def solve(
     reasons.settle()
     assert loaded is not None
     assert request is not None
-    solution = solve_for(loaded, request, aim="finished" if aim == "finished" else "measured")
+    solution = solve_for(loaded, request, aim="finished" if aim == "finished" else "measured", baseline=baseline)
     totals = {"control_totals": loaded.control_totals} if loaded.control_totals else {}
     write_new_file(out, (dumps(solution.config.to_production() | totals) + "\n").encode())
     figures = solution.to_dict()
-    result(figures)
+    result(figures, *([] if solution.preview is None else [solution.preview.render()]))
     unit = "ρ" if solution.config.privacy == "zcdp" else "ε"
     after, before = figures["weighted_squared_moe"], figures["weighted_squared_moe_before"]
     note(f"Wrote {out}: stated {unit} adds up to {text(figures['total'])} (before: {text(figures['total_before'])}).")

@@ -104,15 +104,14 @@ class Kernel:
 
     def _count(self, rows: Mapping[str, Rows], counted: Counted) -> None:
         h = group(**rows)
-        # A household without exactly one row in geo, or with an unknown state, has the state 0, which is never located.
-        # Whether a household is located is public (claims C14, C17); whether it is countable is not (claim C1.3).
+        # A household without exactly one row in geo, or with an unknown state, has the state 0.
         state = self.formats["geo"]["TABBLKST"].codes(h.geo) * (h.geos == 1)
-        located = gather(self.in_filter, state)
-        unit_format, geo_rtype = self.formats["units"], self.formats["geo"]["RTYPE"].codes(h.geo)
-        countable = located & (h.units == 1) & (unit_format["RTYPE"].codes(h.unit) == HOUSING) & (geo_rtype == HOUSING)
+        located = self._located(state)
+        countable = self._countable(h, located)
         if self.validates:
             counted.households += len(h.key)
-            count_states(h, state, countable, unit_format["HHT"].codes(h.unit) > unit_format["HHT"].code("0"), counted)
+            hht = self.formats["units"]["HHT"]
+            count_states(h, state, countable, hht.codes(h.unit) > hht.code("0"), counted)
         outside = (state > 0) & ~located
         if outside.any():  # They are left out before any rule is checked, as in 2020.
             rows = without(outside, h, rows)
@@ -126,6 +125,15 @@ class Kernel:
             uncounted = (~countable).astype(np.int64) * self.person_classes
             counted.tallies[PERSONS].count(gather(uncounted, h.of_person) + person_class)
         self._vectorize(h, person_class, located, countable, dropped_rows, counted)
+
+    def _located(self, state: Array) -> Array:
+        """Whether a household has one geo row, in the filter: public (claims C14, C17)."""
+        return gather(self.in_filter, state)
+
+    def _countable(self, h: Households, located: Array) -> Array:
+        """Whether a located household is a housing unit with one row in units (claim C1.3)."""
+        unit, geo = self.formats["units"]["RTYPE"].codes(h.unit), self.formats["geo"]["RTYPE"].codes(h.geo)
+        return located & (h.units == 1) & (unit == HOUSING) & (geo == HOUSING)
 
     def _check(self, h: Households, tables: Mapping[str, Rows], person_class: Array, counted: Counted) -> None:
         """Step 3: count the rows that violate each rule."""

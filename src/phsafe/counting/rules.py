@@ -22,7 +22,6 @@ MEMBERS = {
     "in_quarters": where(RTYPE=5),
     "in_housing": where(RTYPE=3),
     "householders": where(RELSHIP=HOUSEHOLDER),
-    "others_in_family": where(RELSHIP=["21", "23", *RELATIVES]),
     "opposite_spouses": where(RELSHIP="21"),
     "opposite_partners": where(RELSHIP="22"),
     "same_spouses": where(RELSHIP="23"),
@@ -97,7 +96,8 @@ def check_households(
     vacant, alone, otherwise = h.persons == 0, h.persons == 1, np.ones(len(h.key), dtype=bool)
     married = present["opposite_spouses"] | present["same_spouses"]
     partners, minors = present["opposite_partners"] | present["same_partners"], present["own_minors"]
-    family = (m["householders"] + m["others_in_family"]) * present["others_in_family"]
+    others_in_family = m["opposite_spouses"] + m["same_spouses"] + m["relatives"]
+    family = (m["householders"] + others_in_family) * (others_in_family > 0)
     npf, population = gather(FAMILY_SIZES, unit("NPF") + 1), unit("FINAL_POP")
     rows_of = h.rows | {"persons": np.where(h.units == 0, h.persons, misplaced)}
     violating = {
@@ -132,7 +132,11 @@ def check_households(
 
 def count_states(h: Households, state: Array, housing: Array, occupied: Array, counted: Counted) -> None:
     """Count the rows of each state, for those who prepare the data: is all or part of a state missing? Confidential."""
-    for column, rows in enumerate((h.persons, h.units, housing, housing & occupied)):
+    columns = (h.persons, h.units, housing, housing & occupied)
+    if len(state) and bool((state == state[0]).all()):  # As in most batches of sorted files.
+        counted.by_state[state[0]] += [int(rows.sum()) for rows in columns]
+        return
+    for column, rows in enumerate(columns):
         # The sums are whole numbers far below 2**53, so floating point holds them exactly.
         counted.by_state[:, column] += np.bincount(state, rows, len(counted.by_state)).astype(np.int64)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -33,7 +32,6 @@ class UniverseCut(NamedTuple):
     tau: int
 
 
-@lru_cache(maxsize=2**12)
 def digest(column: str, value: int | str | None) -> bytes:
     """The lower-case hex SHA-256 of a value's text, or of its binary digits without leading zeros."""
     text = "" if value is None else f"{int(value) % 2**64:b}" if column in BINARY else str(value)
@@ -110,10 +108,14 @@ def in_order(rows: Rows, digests: ValueDigests) -> Array:
     """The positions of the rows, sorted by household and within each household by the 2020 order."""
     raws = [b""] * len(rows) if rows.raw is None else rows.raw.fill_null(b"").to_pylist()
     duplicates, order_keys = Counter[tuple[int, int, bytes]](), []
+    numbers: dict[int, bytes] = {}
     for key, record, raw in zip(rows.key.tolist(), rows.record.tolist(), raws, strict=True):
         duplicates[key, record, raw] += 1
         duplicate = duplicates[key, record, raw]
-        hashed = order_key(digests(record, raw), digest(KEY, key), digest(KEY, duplicate))
+        for number in (key, duplicate):
+            if number not in numbers:
+                numbers[number] = digest(KEY, number)
+        hashed = order_key(digests(record, raw), numbers[key], numbers[duplicate])
         # Order keys are distinct unless SHA-256 collides. Breaking ties by the record itself makes the order total.
         order_keys.append((key, hashed, record, raw, duplicate))
     return np.array(sorted(range(len(rows)), key=order_keys.__getitem__), np.intp)

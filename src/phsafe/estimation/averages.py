@@ -17,7 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from phsafe.configs.config import Config
 from phsafe.estimation.densities import COVERAGE, TAIL, Array, Density
+from phsafe.estimation.identities import untruncated_cells
+from phsafe.estimation.measurement_vector import LevelBlock
+from phsafe.estimation.table_lines import Ratio
 
 #: Draws per group (a power of two). A group with too small an effective sample is redone with MORE_DRAWS.
 DRAWS = 1 << 13
@@ -36,6 +40,10 @@ STARTS = 201
 #: Probabilities at which the posterior is tabulated, for draws from it; the median is in the middle.
 LEVELS = np.concatenate([[1e-6], np.linspace(0.005, 0.995, 199), [1 - 1e-6]])
 
+#: No population group has more people per household on average, everybody counted. The bound matters for groups smaller
+#: than the noise only.
+MOST_PEOPLE = 10
+
 Rows = NDArray[np.int64]
 Factor = Callable[[Array, Array, Rows], Array]
 
@@ -46,6 +54,20 @@ class Bounds:
 
     at_least: int
     tau: int
+
+
+def feasible(config: Config, ratio: Ratio, above: LevelBlock, *, truncated: bool) -> Bounds:
+    """Return the feasible range of an average.
+
+    Args:
+        config: The config of the release.
+        ratio: The average.
+        above: The measurement of its numerator at a level. Cells that are counted blind are not truncated.
+        truncated: Whether estimates leave out the people beyond the threshold of other cells.
+    """
+    cells, tau = {cell for part in ratio.parts for cell in part}, config.tau[ratio.numerator.name]
+    whole = not truncated or cells & set(untruncated_cells(config, above))
+    return Bounds(ratio.at_least, max(tau, MOST_PEOPLE) if whole else tau)
 
 
 @dataclass(frozen=True)

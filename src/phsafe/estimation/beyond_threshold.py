@@ -38,6 +38,8 @@ class Everybody:
         projection: The posterior of the effects.
         measured: The tabulations that measured what truncation drops.
         unknown: The tabulations without public shares, whose estimates remain truncated.
+        shift: The posterior mean of every effect.
+        blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
     """
 
     fit: Fit
@@ -46,6 +48,8 @@ class Everybody:
     projection: Projection = field(repr=False)
     measured: tuple[str, ...]
     unknown: tuple[str, ...]
+    shift: Array = field(repr=False)
+    blind: tuple[tuple[LevelBlock, Array, sparse.csr_array], ...] = field(repr=False)
 
     @property
     def about(self) -> str:
@@ -90,7 +94,7 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
         shares: What truncation drops in public data; by default the shares that ship with the program.
     """
     shares = public_shares() if shares is None else shares
-    effects, observations, used, unknown = Effects(), [], [], []
+    effects, observations, used, unknown, blind = Effects(), [], [], [], []
     beyond = np.zeros(len(measured.counts))
     parts = [sparse.csr_array((len(beyond), 0))]
     known = []
@@ -106,6 +110,8 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 mean, load = model.cells(block)
                 # Cells that are counted without truncation already include everybody.
                 whole = set(untruncated_cells(measured.config, block))
+                if whole:
+                    blind.append((block, mean, load))
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
@@ -115,7 +121,8 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     projection, shift = _posterior(effects, observations)
     loadings = widened(total(*parts), len(shift))
     beyond += loadings @ shift
-    return Everybody(fit, beyond, loadings, projection, tuple(dict.fromkeys(used)), tuple(unknown))
+    names = tuple(dict.fromkeys(used)), tuple(unknown)
+    return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
 
 
 def _learned(measured: Measured, fit: Fit, universes: Sequence[list[Tabulation]], shares: PublicShares) -> list[Spread]:

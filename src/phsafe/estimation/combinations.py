@@ -325,7 +325,7 @@ def _value(model: Joint, cell: Named, drawn: Array) -> tuple[Array, Array]:
     if cell.table.average is None:
         return drawn[0], drawn[0] >= 0
     ratio = next(r for r in ratios(model.measured.config.catalog, cell.table) if cell.line in dict(r.lines))
-    bounds = model.bounds(ratio)
+    bounds = model.bounds(ratio, model.measured.blocks[ratio.numerator.name, cell.level.key])
     whole = len(dict(ratio.lines)[cell.line]) == len(ratio.parts)
     least = bounds.at_least if whole else 0
     people, units = drawn

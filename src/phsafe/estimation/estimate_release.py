@@ -15,6 +15,7 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.estimation.beyond_threshold import Everybody, everybody
+from phsafe.estimation.blind_ties import tied
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
@@ -97,7 +98,7 @@ def estimate_frames(
     chosen = _chosen(method, target)
     release = measured(config, frames)
     fitted = fit(release)
-    cells = everybody(release, fitted) if chosen == "everybody" else fitted
+    cells = tied(release, everybody(release, fitted)) if chosen == "everybody" else fitted
     model = joint(release, cells) if method == "joint" else Independent(release)
     consistent = model.points if isinstance(model, Joint) else None
     tables: dict[str, pl.DataFrame] = {}
@@ -187,7 +188,8 @@ def _lines(release: Measured, model: Independent | Joint, table: Table) -> Itera
         if numerator is None:
             continue
         summaries = [
-            rounded(ratio, model.bounds(ratio), model.averages(ratio, numerator, denominator)) for ratio in of_table
+            rounded(ratio, model.bounds(ratio, numerator), model.averages(ratio, numerator, denominator))
+            for ratio in of_table
         ]
         if isinstance(model, Joint):
             summaries = bracketed(of_table, summaries)

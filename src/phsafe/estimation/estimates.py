@@ -200,8 +200,8 @@ class Estimates(Frames):
 
         Example:
             >>> difference = estimates.compare("PH2[RI, 2]", "PH2[RI, 5]")
-            >>> difference.verdict
-            'PH2[RI, 2] is larger than PH2[RI, 5]: the difference is more than noise'
+            >>> difference.expression, difference.is_more_than_noise in (True, False)
+            ('PH2[RI, 2] - PH2[RI, 5]', True)
         """
         from phsafe.estimation.combinations import compared  # noqa: PLC0415  (imports this module)
 

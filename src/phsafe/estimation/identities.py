@@ -100,7 +100,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
 
     Cells that are counted without truncation count more people than others, so both sides must be of one type.
     """
-    key = _common_group(one, other)
+    key = common_group(one, other)
     if key is None:
         return
     choices: list[tuple[int, ...] | None]
@@ -111,7 +111,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
         whole = [len(cells) / len(b.tabulation.cells) for cells, b in zip(untruncated, (one, other), strict=True)]
         choices = [None] if whole in ([0, 0], [1, 1]) else []
     for cells in choices:
-        left, right = _gather(one, key, cells), _gather(other, key, cells)
+        left, right = gather_groups(one, key, cells), gather_groups(other, key, cells)
         for group in left:
             yield np.concatenate(left[group]), np.concatenate(right[group])
 
@@ -123,7 +123,7 @@ def untruncated_cells(config: Config, block: LevelBlock) -> Iterator[int]:
             yield from part.cells if part.is_blind else ()
 
 
-def _common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Group] | None:
+def common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Group] | None:
     """Map (region, iteration) to the smallest group to which both blocks aggregate; None if there is no such group."""
     geographies = (one.level.geography, other.level.geography)
     shared = [a for a, b in zip(*(g.columns for g in geographies), strict=False) if a == b]
@@ -139,7 +139,7 @@ def _common_group(one: LevelBlock, other: LevelBlock) -> Callable[[str, str], Gr
     return lambda region, iteration: (region[:width], iteration if same else TOTAL.code)
 
 
-def _gather(
+def gather_groups(
     block: LevelBlock, key: Callable[[str, str], Group], cells: tuple[int, ...] | None
 ) -> dict[Group, list[Positions]]:
     """Map each aggregated group to the positions of its cells, collected from the groups of the block."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from phsafe.estimation.averages import MAX_CHUNK, Bounds, Unknowns, posterior
+from phsafe.estimation.averages import MAX_CHUNK, Bounds, Unknowns, feasible, posterior
 from phsafe.estimation.densities import TAIL, Array, Density
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.rounding import Summary, whole
@@ -48,9 +48,9 @@ class Independent:
         error = np.sqrt(measured.variances[positions] @ members.T)
         return whole(estimate, lower, upper, error)
 
-    def bounds(self, ratio: Ratio) -> Bounds:
-        """The feasible range of an average."""
-        return Bounds(ratio.at_least, self.measured.config.tau[ratio.numerator.name])
+    def bounds(self, ratio: Ratio, above: LevelBlock) -> Bounds:
+        """The feasible range of an average, with the measurement of its numerator at a level."""
+        return feasible(self.measured.config, ratio, above, truncated=True)
 
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, before rounding."""
@@ -65,7 +65,7 @@ class Independent:
             unit_variance=measured.variances[per].sum(axis=1),
             terms=(*(len(part) for part in ratio.parts), len(ratio.per)),
         )
-        bounds = self.bounds(ratio)
+        bounds = self.bounds(ratio, above)
         summary, _ = posterior(measured.density, unknowns, bounds, [line for _, line in ratio.lines])
         return summary[0], summary[1], summary[2], summary[3]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
-from phsafe.estimation.averages import Bounds, Factor, Rows, Unknowns, posterior
+from phsafe.estimation.averages import Bounds, Factor, Rows, Unknowns, feasible, posterior
 from phsafe.estimation.consistent_points import Points
 from phsafe.estimation.constraints import nesting
 from phsafe.estimation.densities import NORMAL, Array
 from phsafe.estimation.fit import CellEstimates
-from phsafe.estimation.identities import universe
+from phsafe.estimation.identities import universe, untruncated_cells
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 from phsafe.estimation.published_lines import PublishedLines, sum_rows
 from phsafe.estimation.rounding import Summary, whole
@@ -24,9 +24,6 @@ from phsafe.model.spec import Table
 #: (0) is too high for families and the mean weighted by units (1) is too low for households; 0.5 is a compromise that
 #: beats the 2020 mean for both. For larger groups the choice makes no difference (docs/explanation/estimation.md).
 POWER = 0.5
-#: No population group has more people per household on average, everybody counted. The bound matters for groups smaller
-#: than the noise only.
-MOST_PEOPLE = 10
 
 
 @dataclass
@@ -66,23 +63,23 @@ class Joint:
         low, high = NORMAL.shortest(-center / scale)
         return center + scale * low, center + scale * high
 
-    def bounds(self, ratio: Ratio) -> Bounds:
-        """The feasible range of an average."""
-        tau = self.measured.config.tau[ratio.numerator.name]
-        return Bounds(ratio.at_least, tau if self.truncated else max(tau, MOST_PEOPLE))
+    def bounds(self, ratio: Ratio, above: LevelBlock) -> Bounds:
+        """The feasible range of an average, with the measurement of its numerator at a level."""
+        return feasible(self.measured.config, ratio, above, truncated=self.truncated)
 
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, given the fit and before rounding."""
         config = self.measured.config
         people = {cell for part in ratio.parts for cell in part} == set(above.tabulation.cells)
         everyone = people and set(ratio.per) == set(below.tabulation.cells)
-        key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator))
+        whole = self.truncated and bool(set(untruncated_cells(config, above)))
+        key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator), whole)
         place = (ratio.numerator.name, ratio.denominator.name, ratio.per, above.level.key)
         if everyone and len(ratio.lines) == 1 and key in self._totals:
             known, self.quantiles[place] = self._totals[key][0][:, :, None], self._totals[key][1][:, None]
             return known[0], known[1], known[2], known[3]
         unknowns = self._unknowns(ratio, above, below, self._nested(above, below) if everyone else None)
-        bounds = self.bounds(ratio)
+        bounds = self.bounds(ratio, above)
         summary, quantiles = posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines])
         self.quantiles[place] = quantiles
         if everyone:

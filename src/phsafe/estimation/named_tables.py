@@ -12,7 +12,7 @@ from phsafe.display.numbers import FLAG, FLAG_TEXT
 
 
 class NamedColumn(NamedTuple):
-    """A column of a named table: its name, its title for people, its Frictionless type and what it means."""
+    """A column of a named table: its name, its title for people, its type and what it means."""
 
     name: str
     title: str

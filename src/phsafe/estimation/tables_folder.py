@@ -1,14 +1,14 @@
-"""The folder `tables/`: each finished table with names, as CSV and Parquet, with a codebook and a data package.
+"""The folder `tables/`: each finished table with names, as CSV and Parquet, with a codebook and metadata.
 
-The data package (`datapackage.json`, Frictionless Data Package 1) describes every file and column, so that other
-programs can check and load them.
+The metadata (`csv-metadata.json`, CSV on the Web) describe every file and column, so that other programs can check and
+load them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from phsafe.estimation.estimates import Estimates
 
 TITLE = "Tables about people in their households"
-DESCRIPTOR = "datapackage.json"
+#: The name under which programs look for metadata beside a CSV file.
+DESCRIPTOR = "csv-metadata.json"
 CODEBOOK = "codebook.csv"
 CODEBOOK_PAGE = "codebook.md"
 #: The columns of the codebook, with their meaning.
@@ -34,6 +35,7 @@ CODEBOOK_COLUMNS = {
     "CODE": "A code of the column; empty if the row describes the column itself.",
     "MEANING": "What the column or the code means.",
 }
+CODEBOOK_KEY = ("TABLE", "COLUMN", "CODE")
 #: Where each iteration's race and ethnicity come from.
 WHOSE = {"householder": "of the householder", "person": "of the person", None: "not broken down"}
 
@@ -48,7 +50,7 @@ def write_tables_folder(estimates: Estimates, folder: Path) -> None:
     book = codebook(estimates)
     book.write_csv(folder / CODEBOOK)
     (folder / CODEBOOK_PAGE).write_text(_page(estimates, book), encoding="utf-8")
-    text = json.dumps(_descriptor(estimates, folder), ensure_ascii=False, indent=2)
+    text = json.dumps(_descriptor(estimates), ensure_ascii=False, indent=2)
     (folder / DESCRIPTOR).write_text(text + "\n", encoding="utf-8")
 
 
@@ -124,76 +126,66 @@ def _cell(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\|*_`<[" else c for c in text)
 
 
-def _descriptor(estimates: Estimates, folder: Path) -> dict[str, Any]:
-    """The data package, with the size and the SHA-256 of every file."""
+def _descriptor(estimates: Estimates) -> dict[str, Any]:
+    """The metadata of all files: who publishes what, and the columns, types, codes and keys of each table."""
     about, tables = estimates.config.publication, shown_tables(estimates)
+    known = {
+        "dc:publisher": about.agency, "dc:issued": about.date, "dc:hasVersion": about.version,
+        "dc:license": about.licence, "schema:contactPoint": about.contact, "dc:identifier": estimates.release_id,
+    }  # fmt: skip
     return {
-        "profile": "tabular-data-package",
-        "name": "phsafe-tables",
-        **({"id": estimates.release_id} if estimates.release_id else {}),
-        "title": product_title(estimates.config),
-        "description": f"Finished tables for {coverage(estimates.config)}, with 90 % intervals. Noise that protects "
+        "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
+        "dc:title": product_title(estimates.config),
+        "dc:description": f"Finished tables for {coverage(estimates.config)}, with 90 % intervals. Noise that protects "
         "privacy was added to the counts; the intervals account for it.",
-        "keywords": ["census", "households", "differential privacy"],
-        "software": f"PHSafe {version('phsafe')}",
-        "citation": estimates.cite(),
-        **({"version": about.version} if about.version else {}),
-        **({"created": f"{about.date}T00:00:00Z"} if about.date else {}),
-        **({"contributors": [{"title": about.agency, "role": "publisher"}]} if about.agency else {}),
-        **({"contact": about.contact} if about.contact else {}),
-        **({"licenses": [{"name": "other", "title": about.licence}]} if about.licence else {}),
-        "resources": [
-            *(_resource(folder, table.name, f"{table.title}. Universe: {table.universe}.", _schema(estimates, table))
+        "dc:bibliographicCitation": estimates.cite(),
+        "dc:creator": f"PHSafe {version('phsafe')}",
+        **{name: text for name, text in known.items() if text},
+        "tables": [
+            *(_table(table.name, f"{table.title}. Universe: {table.universe}.", _columns(estimates, table), NAMED_KEY)
               for table in tables),
-            _resource(folder, "codebook", "Every column and code of the tables.", _codebook_schema()),
+            _table("codebook", "Every column and code of the tables.", _codebook_columns(), CODEBOOK_KEY),
         ],
     }  # fmt: skip
 
 
-def _resource(folder: Path, name: str, about: str, schema: dict[str, Any]) -> dict[str, Any]:
-    path = f"{name}.csv"
-    content = (folder / path).read_bytes()
+def _table(name: str, about: str, columns: list[dict[str, Any]], key: Sequence[str]) -> dict[str, Any]:
     return {
-        "profile": "tabular-data-resource",
-        "name": name.lower(),
-        "path": path,
-        "title": name,
-        "description": about,
-        "format": "csv",
-        "mediatype": "text/csv",
-        "encoding": "utf-8",
-        "bytes": len(content),
-        "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
-        "schema": schema,
+        "url": f"{name}.csv",
+        "dc:title": name,
+        "dc:description": about,
+        "tableSchema": {"columns": columns, "primaryKey": list(key)},
     }
 
 
-def _schema(estimates: Estimates, table: Table) -> dict[str, Any]:
+def _columns(estimates: Estimates, table: Table) -> list[dict[str, Any]]:
     value = "integer" if table.average is None else "number"
     frame = estimates.tables[table.name]
-    codes = {name: frame[name].unique(maintain_order=True).to_list() for name in NAMED_KEY}
-    return {
-        "fields": [_field(column, value, codes.get(column.name)) for column in NAMED_COLUMNS],
-        "primaryKey": list(NAMED_KEY),
-        "missingValues": [""],
-    }
+    return [
+        {
+            "name": column.name,
+            "titles": column.name,
+            "dc:title": column.title,
+            "dc:description": column.about,
+            "required": column.name != "NOTE",
+            "datatype": _datatype(column, value, frame),
+        }
+        for column in NAMED_COLUMNS
+    ]
 
 
-def _field(column: NamedColumn, value: str, codes: list[Any] | None) -> dict[str, Any]:
-    constraints: dict[str, Any] = {} if column.name == "NOTE" else {"required": True}
-    if codes is not None:
-        constraints["enum"] = codes
-    elif column.type in ("value", "number"):
-        constraints["minimum"] = 0
-    return {
-        "name": column.name,
-        "title": column.title,
-        "description": column.about,
-        "type": value if column.type == "value" else column.type,
-        **({"constraints": constraints} if constraints else {}),
-    }
+def _datatype(column: NamedColumn, value: str, frame: pl.DataFrame) -> Any:  # noqa: ANN401
+    """The type of a column: text with its codes, or numbers from 0."""
+    if column.type == "string":
+        if column.name not in NAMED_KEY:
+            return "string"
+        codes = frame[column.name].unique(maintain_order=True).to_list()
+        return {"base": "string", "format": "|".join(map(re.escape, codes))}
+    return {"base": value if column.type == "value" else column.type, "minimum": 0}
 
 
-def _codebook_schema() -> dict[str, Any]:
-    fields = [{"name": name, "type": "string", "description": about} for name, about in CODEBOOK_COLUMNS.items()]
-    return {"fields": fields, "primaryKey": ["TABLE", "COLUMN", "CODE"], "missingValues": []}
+def _codebook_columns() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "titles": name, "dc:description": about, "datatype": "string"}
+        for name, about in CODEBOOK_COLUMNS.items()
+    ]

@@ -20,7 +20,7 @@ from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import Problems, Scenario
 from phsafe.model.exact_numbers import round_up, text
 from phsafe.model.spec import Derived, Table
-from phsafe.privacy.accountant import DEFAULT_DELTA, Loss
+from phsafe.privacy.accountant import DEFAULT_DELTA, BlockEvent, Loss
 from phsafe.privacy.budgets import Budget, BudgetRow, budget
 from phsafe.privacy.mechanism import Noise
 from phsafe.privacy_math import noise_sums
@@ -62,11 +62,16 @@ class Figures:
     def moe(self, part: line_sums.CellSum, level: str) -> float:
         """Return the MOE of a sum of basis cells by the paper's formula."""
         noise, terms = self._noise(part, level)
+        if noise is None:
+            return float(self.exact_moe(part, level))
         return noise_sums.moe(self.config.privacy, noise, terms)
 
     def exact_moe(self, part: line_sums.CellSum, level: str) -> int:
         """Return the MOE of a sum of basis cells as the 90 % quantile of its noise."""
         noise, terms = self._noise(part, level)
+        if noise is None:
+            blocks = [(one.noise.scale, set(part.basis) & set(one.block.cells)) for one in self._blocks(part, level)]
+            return noise_sums.mixed_geometric_moe(tuple((scale, len(cells)) for scale, cells in blocks))
         return noise_sums.exact_moe(self.config.privacy, noise, terms)
 
     def variance(self, part: line_sums.CellSum, level: str) -> float:
@@ -74,17 +79,23 @@ class Figures:
         blocks = self.rows[part.tabulation, level].event.blocks
         return sum(len(set(part.basis) & set(one.block.cells)) * one.noise.variance for one in blocks)
 
-    def _noise(self, part: line_sums.CellSum, level: str) -> tuple[Noise, int]:
-        """Return the noise of a term of a sum and the number of terms; mixed Gaussian terms are taken as one."""
-        blocks = [
-            one for one in self.rows[part.tabulation, level].event.blocks if set(part.basis) & set(one.block.cells)
-        ]
+    def _blocks(self, part: line_sums.CellSum, level: str) -> list[BlockEvent]:
+        """Return the blocks of a level that have cells of a sum."""
+        events = self.rows[part.tabulation, level].event.blocks
+        return [one for one in events if set(part.basis) & set(one.block.cells)]
+
+    def _noise(self, part: line_sums.CellSum, level: str) -> tuple[Noise | None, int]:
+        """Return the noise of a term of a sum and the number of terms; mixed Gaussian terms are taken as one.
+
+        Geometric terms of different blocks have no noise in common, so they give None.
+        """
+        blocks = self._blocks(part, level)
         if len(blocks) == 1:
             return blocks[0].noise, part.cells
-        if self.config.privacy == "zcdp":
-            variance = self.variance(part, level)
-            return Noise(blocks[0].noise.distribution, variance**0.5, variance), 1
-        return max((one.noise for one in blocks), key=lambda noise: noise.scale), part.cells
+        if self.config.privacy == "puredp":
+            return None, part.cells
+        variance = self.variance(part, level)
+        return Noise(blocks[0].noise.distribution, variance**0.5, variance), 1
 
     def row(self, key: Key) -> dict[str, Any]:
         """Return the figures of one tabulation at one level: exact losses, and MOEs as `phsafe budget` prints them."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from phsafe.explorer import plain_language
 from phsafe.explorer.figures import Figures
+from phsafe.explorer.finished_work import FinishedFigures
 from phsafe.explorer.pinned_groups import PinnedGroup
 from phsafe.explorer.scenario_changes import change
-from phsafe.privacy_math.margins import Z, gaussian_moe
+from phsafe.privacy_math.margins import Z
 
-if TYPE_CHECKING:
-    from phsafe.explorer.joint_margins import JointFit
-
-#: Figures of a config and, once it is known, the fit of its measurements.
-Known = tuple[Figures, "JointFit | None"]
+#: Margins that differ by less than this share are the same: budgets are rounded, and no one can tell.
+SMALL_MARGIN = 0.002
+#: Figures of a config and, once they are known, its finished margins.
+Known = tuple[Figures, FinishedFigures | None]
 
 
 def pin_answers(pins: Sequence[PinnedGroup], now: Known, before: Known | None) -> list[dict[str, Any]]:
@@ -51,27 +51,30 @@ def both_margins(pin: PinnedGroup, known: Known | None) -> dict[str, dict[str, A
     """Return the margin of the noisy counts and, if the fit is known, of finished tables."""
     if known is None or not is_published(pin, known[0]):
         return {"measured": None, "finished": None}
-    figures, fit = known
-    return {"measured": margin(pin, figures), "finished": None if fit is None else margin(pin, figures, fit)}
+    figures, finished = known
+    after = None if finished is None or pin.id not in finished.groups else finished.groups[pin.id]
+    return {"measured": margin(pin, figures), "finished": None if after is None else margin(pin, figures, after)}
 
 
-def margin(pin: PinnedGroup, figures: Figures, fit: JointFit | None = None) -> dict[str, Any] | None:
-    """Return the 90 % margin of error of the group's line, with the range and a sentence; None without sizes."""
+def margin(pin: PinnedGroup, figures: Figures, after: tuple[float, ...] | None = None) -> dict[str, Any] | None:
+    """Return the 90 % margin of error of the group's line, with the range and a sentence; None without sizes.
+
+    Args:
+        pin: The group.
+        figures: The figures of a config that publishes it.
+        after: Its finished margins, to use instead of those of the noisy counts.
+    """
     level, (people, units) = pin.level.key, pin.sizes
     count, per = pin.sums.count, pin.sums.per
     if per is None:
-        moe = figures.moe(count, level) if fit is None else gaussian_moe(fit.variances([(count, level)])[0])
-        return None if people is None else _count(people, moe)
+        return None if people is None else _count(people, figures.moe(count, level) if after is None else after[0])
     if people is None or units is None:
         return None
-    ratio = people / units
-    if fit is None:
-        variance = figures.variance(count, level) + ratio**2 * figures.variance(per, level)
-        units_variance = figures.variance(per, level)
-    else:
-        variance, units_variance = fit.difference(count, per, ratio, level), fit.variances([(per, level)])[0]
-    usable = float(Z) * math.sqrt(units_variance) / units <= plain_language.DELTA_METHOD
-    return _average(ratio, float(Z) * math.sqrt(variance) / units, usable=usable)
+    if after is None:
+        variances = (figures.variance(count, level), figures.variance(per, level))
+        noise = float(Z) * math.sqrt(variances[0] + (people / units) ** 2 * variances[1]) / units
+        after = (noise, float(Z) * math.sqrt(variances[1]))
+    return _average(people / units, after[0], usable=after[1] / units <= plain_language.DELTA_METHOD)
 
 
 def _count(size: float, moe: float) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def _margin(moe: float, share: float, low: str, high: str, sentence: str) -> dic
 def _change(now: dict[str, Any] | None, was: dict[str, Any] | None, *, compared: bool) -> dict[str, Any] | None:
     if not compared or (now is None and was is None):
         return None
-    return change(None if now is None else now["moe"], None if was is None else was["moe"])
+    return change(None if now is None else now["moe"], None if was is None else was["moe"], SMALL_MARGIN)
 
 
 def _not_published(pin: PinnedGroup, figures: Figures) -> str:

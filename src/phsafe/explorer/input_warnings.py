@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from phsafe.errors import PHSafeError
@@ -20,6 +21,7 @@ from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import BudgetEntry, Scenario
 from phsafe.explorer.scenario_view import View
 from phsafe.model.exact_numbers import text
+from phsafe.model.levels import Level
 from phsafe.privacy.budgets import MODE_CAVEAT, UNITS
 from phsafe.privacy_math.sensitivity import Definition, Mode
 
@@ -152,15 +154,16 @@ def _extreme(found: Figures, scenario: Scenario) -> Iterator[dict[str, Any]]:
 
 
 def _typical_group(found: Figures, key: Key) -> float | None:
-    """Return the people or households of the median group of a level, as far as public figures know."""
     tabulation = found.config.catalog.tabulation(key[0])
-    if tabulation.beyond is not None:
-        return None
     level = next(level for level in found.config.catalog.levels if level.key == key[1])
-    sizes = [
-        public_tables.groups().get((region, iteration.code)) for region, iteration in level.groups(found.config.states)
-    ]
-    known = [size[1] if tabulation.counts_persons else size[0] for size in sizes if size is not None]
+    return None if tabulation.beyond is not None else _median(level, found.config.states, tabulation.counts_persons)
+
+
+@lru_cache(maxsize=256)
+def _median(level: Level, states: tuple[str, ...], persons: bool) -> float | None:
+    """Return the people or households of the median group of a level, as far as public figures know."""
+    sizes = [public_tables.groups().get((region, iteration.code)) for region, iteration in level.groups(states)]
+    known = [size[1] if persons else size[0] for size in sizes if size is not None]
     return statistics.median(known) if known else None
 
 

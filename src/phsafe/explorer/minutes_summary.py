@@ -10,7 +10,6 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from phsafe.display.charts import Interval, intervals
 from phsafe.errors import ConfigError
 from phsafe.explorer.figures import Figures
 from phsafe.explorer.pinned_groups import tabulation_label
@@ -41,9 +40,8 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
         ConfigError: The minutes are not texts, or too long.
     """
     told = _minutes(minutes)
-    view.finish(PATIENCE)
     figures, name = view.found, view.scenario.name
-    config, pins = figures.config, view.pin_answers()
+    config, pins = figures.config, view.pin_answers(PATIENCE)
     where = "50 states and DC" if len(config.states) == 51 else ", ".join(STATES[s] for s in config.states)
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     sentence = view.sentence(pins)
@@ -97,24 +95,42 @@ def _groups(view: View, pins: list[dict[str, Any]]) -> str:
     """Return the pinned groups as a table and a picture."""
     if not pins:
         return ""
-    rows, drawn = [], []
-    for pin in pins:
-        kind = "finished" if pin["finished"] else "measured"
-        now, was, changed = pin[kind], pin["before"][kind], pin["change"][kind]
+    margins = [(pin["finished" if pin["finished"] else "measured"], _before(pin)) for pin in pins]
+    widest = max((min(1.0, each["share"]) for pair in margins for each in pair if each), default=1.0)
+    rows = []
+    for pin, (now, was) in zip(pins, margins, strict=True):
+        changed = pin["change"]["finished" if pin["finished"] else "measured"]
         said = now["sentence"] if now else pin["problem"]
         cells = (now and now["moe_text"], was and was["moe_text"], changed and changed["text"])
         shown = "".join(f"<td>{escape(cell or '–')}</td>" for cell in cells)
-        rows.append(f"<tr><td>{escape(pin['label'])}<small>{escape(said or '')}</small></td>{shown}</tr>")
-        if now and now["share"] < 1:
-            share, label = 100 * now["share"], f"{pin['region_label']}: {pin['line_label']}"
-            drawn.append(Interval(label, 100, 100 - share, 100 + share, f"± {now['share_text']}"))
-    heads = f"<th>Group</th><th>± now</th><th>± {escape(_base_name(view))}</th><th>Change</th>"
+        label = f"{escape(pin['label'])}<small>{escape(said or '')}</small>"
+        rows.append(f"<tr><td>{label}</td><td>{_picture(now, was, widest)}</td>{shown}</tr>")
+    base = escape(_base_name(view))
+    heads = f"<th>Group</th><th>± in % of the group</th><th>± now</th><th>± {base}</th><th>Change</th>"
     about = "after joint estimation" if any(pin["finished"] for pin in pins) else "of the noisy counts"
-    chart = intervals("90 % margin of error, in % of the group", about, drawn, from_zero=False) if drawn else ""
     return (
         f"<h2>Pinned groups: 90 % margin of error, {about}</h2>"
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{chart}"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p><small>Bars: the margin now; outlines: {base}. The full width is ± {100 * widest:.2g} %.</small></p>"
     )
+
+
+def _before(pin: Mapping[str, Any]) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = pin["before"]["finished" if pin["finished"] else "measured"]
+    return found
+
+
+def _picture(now: Mapping[str, Any] | None, was: Mapping[str, Any] | None, widest: float) -> str:
+    """Draw the margin as a share of the group, and that of the baseline around it, on the scale of all groups."""
+    bars = [
+        f'<rect class="{name}" x="{50 - 50 * part:.2f}" y="{y}" width="{100 * part:.2f}" height="{10 - 2 * y}"/>'
+        for name, margin, y in (("now", now, 2.5), ("was", was, 1))
+        if margin is not None
+        for part in (min(1.0, margin["share"]) / widest,)
+    ]
+    text = "not published" if now is None else f"± {now['share_text']}"
+    lines = '<line x1="50" x2="50" y1="0" y2="10"/>'
+    return f'<svg viewBox="0 0 100 10" role="img" aria-label="{escape(text)}">{"".join(bars)}{lines}</svg>'
 
 
 def _base_name(view: View) -> str:
@@ -137,7 +153,7 @@ def _totals(view: View) -> str:
         other = escape(was.totals[field]) if was is not None and comparable else "–"
         changed = change(value(now), value(was))["text"] if was is not None and comparable else "–"
         rows.append(f"<tr><td>{escape(label)}</td><td>{now.totals[field]}</td><td>{other}</td><td>{changed}</td></tr>")
-    heads = f"<th></th><th>now</th><th>{escape(_base_name(view))}</th><th>Change</th>"
+    heads = f"<th>Loss</th><th>now</th><th>{escape(_base_name(view))}</th><th>Change</th>"
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 

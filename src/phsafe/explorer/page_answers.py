@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from phsafe.errors import ConfigError, PHSafeError
+from phsafe.errors import ConfigError
 from phsafe.explorer import plain_language, public_tables
 from phsafe.explorer.error_curve import error_curve
 from phsafe.explorer.figures import Figures, figures
 from phsafe.explorer.group_search import search
 from phsafe.explorer.input_warnings import warnings
 from phsafe.explorer.minutes_summary import config_file, summary
-from phsafe.explorer.page_requests import Key, Request
+from phsafe.explorer.page_requests import Key
 from phsafe.explorer.pinned_groups import PinnedGroup, defaults, tabulation_label
 from phsafe.explorer.public_tables import Truncation
-from phsafe.explorer.scenario import BudgetEntry, Scenario
+from phsafe.explorer.scenario import Scenario
 from phsafe.explorer.scenario_changes import add_changes, change
 from phsafe.explorer.scenario_files import MOST_SCENARIOS, ScenarioFile, read_scenarios
-from phsafe.explorer.scenario_view import NAME_2020, View, finished_note, scenario_2020, short_name
-from phsafe.explorer.solver import solve
-from phsafe.model.exact_numbers import text
+from phsafe.explorer.scenario_view import (
+    FINISHED,
+    NAME_2020,
+    PATIENCE,
+    View,
+    finished_note,
+    scenario_2020,
+    short_name,
+)
 from phsafe.model.levels import in_puerto_rico
 from phsafe.model.schema import US_STATES
 from phsafe.model.spec import Catalog, Table
@@ -34,6 +39,10 @@ def start(catalog: Catalog, first: ScenarioFile, shares: Truncation) -> dict[str
     """Return what the page loads first: names and titles from the catalog, initial scenarios, and public tables."""
     puerto_rico = in_puerto_rico(first.scenarios[0].states)
     pins = defaults(catalog, puerto_rico=puerto_rico) if first.pins is None else first.pins
+    for scenario in first.scenarios:
+        found, _ = figures(scenario)
+        if found is not None:
+            FINISHED.ask(found.config, pins, 0.0)  # SciPy loads while the page does.
     standard = [scenario_2020(), scenario_2020(puerto_rico=True)] if catalog == CENSUS_2020 else []
     return {
         "tabulations": [
@@ -105,7 +114,7 @@ def evaluate(body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> d
         "group": _group(focus, found, table),
         "baseline": _baseline(view),
         "pins": pins,
-        "finished": view.finished_state,
+        "finished": view.finished_state(),
         "finished_note": finished_note(view),
         "sentence": view.sentence(pins),
         "warnings": warnings(view, shares),
@@ -121,22 +130,20 @@ def finished(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     view, problems = View.read(body, catalog)
     if view is None:
         return {"problems": problems}
-    if view.finished_state == "unavailable":
+    if view.finished_state() == "unavailable":
         return {"problems": {}, "state": "unavailable", "note": finished_note(view)}
-    if not view.finish():
+    (_, now), *others = view.known(PATIENCE)
+    if now is None or any(after is None for figures, after in others if figures.config.privacy == "zcdp"):
         return {"problems": {}, "state": "under way"}
-    from phsafe.explorer.joint_margins import joint_moe  # noqa: PLC0415  (SciPy is slow to load)
-
-    comparable = view.base is not None and view.base.config.privacy == "zcdp"
-    before = joint_moe(view.base.config) if view.base is not None and comparable else {}
+    before = next((after.levels for _, after in others if after is not None), None)
     margins: dict[str, dict[str, Any]] = {}
-    for (name, level), moe in joint_moe(view.found.config).items():
-        was = before.get((name, level))
+    for (name, level), moe in now.levels.items():
+        was = None if before is None else before.get((name, level))
         margins.setdefault(name, {})[level] = {
             "moe": moe,
             "moe_text": f"{moe:,.2f}",
             "before": None if was is None else {"moe": was, "moe_text": f"{was:,.2f}"},
-            "change": change(moe, was) if comparable else None,
+            "change": None if before is None else change(moe, was),
         }
     pins = view.pin_answers()
     return {"problems": {}, "state": "done", "margins": margins, "pins": pins, "sentence": view.sentence(pins)}
@@ -150,38 +157,6 @@ def searched(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     return search(words, catalog, tuple(map(str, states)) if states else US_STATES)
 
 
-def solved(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
-    """Split a total optimally among the unlocked levels and return the new scenario."""
-    scenario = Scenario.from_dict(body.get("scenario"), catalog)
-    found, problems = figures(scenario)
-    if found is None:
-        return {"problems": problems}
-    try:
-        total = Decimal(str(body.get("total", "")).strip())
-    except ArithmeticError:
-        return {"problems": {"total": "expected a number above 0"}}
-    locks: dict[str, list[str]] = {}
-    for (name, level), entry in scenario.entries.items():
-        if entry.locked and entry.on:
-            locks.setdefault(name, []).append(level)
-    asked = {name: body[name] for name in ("neighbours", "weights") if name in body}
-    try:
-        request = Request.load({"total": total, "locks": locks, **asked}, found.config)
-        solution = solve(found.config, request)
-    except PHSafeError as error:
-        return {"problems": {"total": "; ".join(error.reasons).removeprefix("total: ")}}
-    entries = {
-        key: BudgetEntry(text(solution.config.budgets[key[0]][key[1]]), entry.on, entry.locked)
-        if key in found.rows
-        else entry
-        for key, entry in scenario.entries.items()
-    }
-    units = dict.fromkeys(scenario.units, "budget")
-    document = {**scenario.to_dict(), "units": units, "entries": _entries(entries)}
-    sums = {name: value for name, value in solution.to_dict().items() if name.startswith("weighted")}
-    return {"problems": {}, "scenario": document, **sums}
-
-
 def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     """Return the numbers of several scenarios, one column for each."""
     documents = body.get("scenarios")
@@ -190,10 +165,13 @@ def compared(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     columns = []
     for document in documents:
         scenario = Scenario.from_dict(document, catalog)
-        found, problems = figures(scenario)
+        view, problems = View.read({"scenario": document, "baseline": documents[0], "pins": body.get("pins")}, catalog)
         column: dict[str, Any] = {"name": scenario.name, "problems": problems}
-        if found is not None:
+        if view is not None:
+            found, pins = view.found, view.pin_answers()
             column |= {
+                "pins": pins,
+                "sentence": view.sentence(pins),
                 "sensitivity": scenario.sensitivity,
                 "privacy": scenario.privacy,
                 "totals": found.totals,
@@ -242,13 +220,6 @@ def _baseline(view: View) -> dict[str, Any] | None:
     base = view.base
     person = plain_language.person(base.loss, base.delta)
     return {"name": view.base_name, "problems": {}, "totals": base.totals, "person": person}
-
-
-def _entries(entries: Mapping[Key, BudgetEntry]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for (name, level), entry in entries.items():
-        found.setdefault(name, {})[level] = {"value": entry.value, "on": entry.on, "locked": entry.locked}
-    return found
 
 
 def _key(focus: Mapping[str, Any], found: Figures) -> Key | None:

@@ -12,6 +12,7 @@ from phsafe.configs import config_rules as rules
 from phsafe.configs.config import MAX_BYTES, Config
 from phsafe.errors import ConfigError
 from phsafe.explorer.solve_targets import MAX_TARGET, MIN_TARGET
+from phsafe.explorer.solver_groups import Group, parts_of
 from phsafe.model.document_files import read_document
 from phsafe.privacy_math.sensitivity import MODES
 
@@ -21,8 +22,16 @@ if TYPE_CHECKING:
 #: The name of a tabulation and the key of one of its levels.
 Key = tuple[str, str]
 NEIGHBOUR_RELATIONS = ("unbounded", "bounded")
-FIELDS = ("total", "neighbours", "sensitivity", "privacy", "weights", "moe", "floors", "locks")
+FIELDS = ("total", "neighbours", "sensitivity", "privacy", "weights", "moe", "floors", "locks", "worse", "groups")
 MAX_BUDGET = Decimal(1_000_000)
+#: A margin may grow by at most this share; more is no limit.
+MAX_WORSE = Decimal(1000)
+MAX_GROUPS, MAX_NAME = 100, 120
+GROUP_FIELDS = (
+    "name", "table", "line", "tabulation", "cell", "level", "people", "households", "weight", "worse", "moe",
+)  # fmt: skip
+#: In locks: every tabulation.
+EVERY = "*"
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,8 @@ class Request:
         neighbours: Whether `total` is the unbounded or the bounded loss.
         moe: MOE targets; with a total, upper limits.
         floors: The least budget of a level.
+        worse: By which share of the baseline's a finished margin may grow (0.1: 10 %), by level.
+        groups: Published numbers that matter more than others, in finished tables.
         weights: The weight of each level's squared MOE in the sum to minimise. "equal" gives every level the weight
             1, "cells" the number of cells it publishes.
         locks: Levels that keep the budget they have in the config.
@@ -49,6 +60,13 @@ class Request:
     locks: frozenset[Key] = frozenset()
     sensitivity: Mode | None = None
     privacy: Definition | None = None
+    worse: Mapping[Key, Decimal] = field(default_factory=dict)
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def needs_finished(self) -> bool:
+        """Whether it asks for something that only finished tables have."""
+        return bool(self.worse or self.groups)
 
     def weight(self, config: Config, key: Key) -> Decimal:
         """Return the weight of one level's squared MOE."""
@@ -88,15 +106,18 @@ def _check(document: Mapping[str, Any], config: Config) -> Request:
         weights = _by_level("weights", weights, config, problems, _ranged(Decimal("1e-9"), Decimal("1e9")))
     moe = _by_level("moe", document.get("moe", {}), config, problems, _target)
     floors = _by_level("floors", document.get("floors", {}), config, problems, _ranged(Decimal(0), MAX_BUDGET))
+    worse = _by_level("worse", document.get("worse", {}), config, problems, _ranged(Decimal(0), MAX_WORSE))
+    groups = _groups(document.get("groups", ()), config, problems)
     locks = frozenset(_locks(document.get("locks", {}), config, problems))
     both = sorted(", ".join(key) for key in locks & (moe.keys() | floors.keys()))
     if both:
         problems.append(f"locks: expected levels without a target or floor, got {'; '.join(both)}")
-    if total is None and not moe and not floors:
+    limits = moe or floors or worse or any(group.moe is not None or group.worse is not None for group in groups)
+    if total is None and not limits:
         problems.append("expected MOE targets (moe), a total or floors, got none of them")
     request = Request(
         total, choice("neighbours", NEIGHBOUR_RELATIONS, "unbounded"), moe, floors, weights, locks,
-        choice("sensitivity", MODES, None), choice("privacy", rules.PRIVACY_DEFINITIONS, None),
+        choice("sensitivity", MODES, None), choice("privacy", rules.PRIVACY_DEFINITIONS, None), worse, groups,
     )  # fmt: skip
     if problems:
         raise ConfigError(problems)
@@ -150,22 +171,27 @@ def _by_level(name: str, value: object, config: Config, problems: list[str], che
 
 
 def _locks(value: object, config: Config, problems: list[str]) -> list[Key]:
-    """Return the locked levels: for each tabulation, true for all of them, or a list."""
+    """Return the locked levels: for each tabulation (or ``*``: every one), true for all of them, or a list."""
     if not isinstance(value, Mapping):
         problems.append(f"locks: expected a table of tabulations, got {str(value)[:40]!r}")
         return []
-    _unknown("locks", value, config, problems)
-    found = []
+    _unknown("locks", {k: v for k, v in value.items() if k != EVERY}, config, problems)
+
+    def chosen(name: str, keys: list[str]) -> list[str]:
+        given = value.get(name, ())
+        listed = keys if given is True else given if isinstance(given, list | tuple) else [given]
+        problems.extend(
+            f"locks, {name}: expected true or a list of the levels {', '.join(keys)}, got {str(k)[:40]!r}"
+            for k in listed
+            if k not in keys
+        )
+        return [k for k in keys if k in listed]
+
+    columns, found = chosen(EVERY, [level.key for level in config.catalog.levels]), []
     for tabulation in config.catalog.tabulations:
-        given = value.get(tabulation.name, ())
         keys = [level.key for level in config.catalog.levels_of(tabulation)]
-        chosen = keys if given is True else given if isinstance(given, list | tuple) else [given]
-        wrong = [k for k in chosen if k not in keys]
-        problems += [
-            f"locks, {tabulation.name}: expected true or a list of the levels {', '.join(keys)}, got {str(k)[:40]!r}"
-            for k in wrong
-        ]
-        found += [(tabulation.name, k) for k in keys if k in chosen]
+        rows = chosen(tabulation.name, keys)
+        found += [(tabulation.name, k) for k in keys if k in rows or k in columns]
     return found
 
 
@@ -174,3 +200,50 @@ def _unknown(name: str, value: object, config: Config, problems: list[str]) -> N
         names = [t.name for t in config.catalog.tabulations]
         unknown = [k for k in value if k not in names]
         problems += [f"{name}: expected one of {', '.join(names)}, got {str(k)[:40]!r}" for k in unknown]
+
+
+def _groups(value: object, config: Config, problems: list[str]) -> tuple[Group, ...]:
+    """Return the groups of a request, as far as they are valid."""
+    if not isinstance(value, list | tuple) or len(value) > MAX_GROUPS:
+        problems.append(f"groups: expected a list of at most {MAX_GROUPS} groups")
+        return ()
+    found = (_group(f"groups, {i}", entry, config, problems) for i, entry in enumerate(value, start=1))
+    return tuple(group for group in found if group is not None)
+
+
+def _group(where: str, entry: object, config: Config, problems: list[str]) -> Group | None:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name", ""), str):
+        problems.append(f"{where}: expected a table with any of {', '.join(GROUP_FIELDS)}, and text as name")
+        return None
+    before = len(problems)
+    unknown = [name for name in entry if name not in GROUP_FIELDS]
+    problems += [f"{where}: expected any of {', '.join(GROUP_FIELDS)}, got {str(name)[:40]!r}" for name in unknown]
+
+    def number(name: str, least: str, most: Decimal) -> Decimal | None:
+        given = entry.get(name)
+        return None if given is None else _number(f"{where}, {name}", given, Decimal(least), most, problems)
+
+    weight = number("weight", "0", Decimal(10) ** 9)
+    is_line = "line" in entry
+    table, place = entry.get("table" if is_line else "tabulation"), entry.get("line" if is_line else "cell")
+    label = str(entry.get("name") or f"{table} {place} {entry.get('level')}")[:MAX_NAME]
+    group = Group(
+        label, str(entry.get("level")), str(table), place if is_line else None, None if is_line else place,
+        number("people", "1e-9", Decimal(10) ** 10), number("households", "1e-9", Decimal(10) ** 10),
+        Decimal(1) if weight is None else weight, number("worse", "0", MAX_WORSE), number("moe", "1e-9", MAX_TARGET),
+    )  # fmt: skip
+    parts = parts_of(config, group) if isinstance(place, int) and not isinstance(place, bool) else None
+    if parts is None:
+        expected = "table and line of a published table, or tabulation and cell"
+        problems.append(f"{where}: expected {expected}, got {str(table)[:40]!r} and {str(place)[:40]!r}")
+        return None
+    published = [
+        {level.key for level in config.catalog.levels_of(config.catalog.tabulation(part.tabulation))}
+        for part in parts
+        if part is not None
+    ]
+    if group.level not in set.intersection(*published):
+        problems.append(f"{where}: expected a level of {group.table}, got {group.level[:40]!r}")
+    if parts[1] is not None and (group.people is None or group.households is None):
+        problems.append(f"{where}: expected people and households, which the margin of an average depends on")
+    return None if len(problems) > before else group

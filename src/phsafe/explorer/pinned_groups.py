@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from phsafe.configs.config import Config
 from phsafe.configs.line_sums import CellSum, LineSum, line_sums
 from phsafe.errors import ConfigError
 from phsafe.explorer import public_tables
+from phsafe.explorer.solver_groups import Group
 from phsafe.model.levels import Iteration, Level
 from phsafe.model.spec import Catalog, Derived, Line, Table, Tabulation
 
@@ -93,6 +95,12 @@ class PinnedGroup:
     def parts(self) -> tuple[CellSum, ...]:
         """The sum of cells, and for an average the one it is divided by."""
         return tuple(part for part in (self.sums.count, self.sums.per) if part is not None)
+
+    @property
+    def group(self) -> Group:
+        """The group as the solver knows it."""
+        people, units = (None if size is None else Decimal(str(size)) for size in self.sizes)
+        return Group(self.id, self.level.key, self.table.name, self.line.number, people=people, households=units)
 
     @cached_property
     def sizes(self) -> tuple[float | None, float | None]:

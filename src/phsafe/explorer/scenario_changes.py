@@ -17,7 +17,7 @@ GONE: dict[str, Any] = {"state": "gone", "ratio": None, "text": "no longer publi
 OTHER: dict[str, Any] = {"state": "other", "ratio": None, "text": "not comparable"}
 
 
-def change(now: float | Fraction | None, before: float | Fraction | None) -> dict[str, Any]:
+def change(now: float | Fraction | None, before: float | Fraction | None, small: float = SMALL) -> dict[str, Any]:
     """Return how a number changed. Losses and margins of error are better when they are smaller.
 
     >>> change(1.21, 1)["text"], change(0.966, 1)["text"], change(50.0, 1)["text"], change(1, None)["state"]
@@ -28,7 +28,7 @@ def change(now: float | Fraction | None, before: float | Fraction | None) -> dic
     if before == 0:
         return {"state": "same", "ratio": 1.0, "text": "same"} if now == 0 else NEW
     ratio = float(now / before)
-    if abs(ratio - 1) < SMALL:
+    if abs(ratio - 1) < small:
         return {"state": "same", "ratio": ratio, "text": "same"}
     return {"state": "worse" if ratio > 1 else "better", "ratio": ratio, "text": ratio_text(ratio)}
 

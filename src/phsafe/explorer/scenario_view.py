@@ -22,7 +22,7 @@ NAME_2020 = "2020 parameters"
 #: How many groups the sentence about a scenario names.
 IN_SENTENCE = 2
 #: How long an answer waits for a joint fit before it says that one is under way, in seconds.
-PATIENCE = 0.4
+PATIENCE = 0.3
 FINISHED = FinishedWork()
 
 
@@ -59,22 +59,22 @@ class View:
         base, base_problems = (None, {}) if baseline is None else figures(baseline)
         return cls(scenario, found, base, "" if baseline is None else baseline.name, base_problems, pins), {}
 
-    @property
     def finished_state(self) -> str:
         """Whether margins after joint estimation are known: "done", "under way", or "unavailable"."""
         if self.found.config.privacy != "zcdp":
             return "unavailable"
-        return "done" if FINISHED.peek(self.found.config) is not None else "under way"
+        known = [after for figures, after in self.known(0.0) if figures.config.privacy == "zcdp"]
+        return "done" if all(after is not None for after in known) else "under way"
 
-    def finish(self, seconds: float = PATIENCE) -> bool:
-        """Begin the joint fits of the scenario and the baseline, and wait a little; True if both are known."""
-        configs = [one.config for one in (self.found, self.base) if one is not None and one.config.privacy == "zcdp"]
-        known = [FINISHED.ask(config, seconds) for config in configs]  # Begins all before it gives up on one.
-        return None not in known
+    def known(self, seconds: float) -> list[Known]:
+        """Return the figures of the scenario and the baseline with their finished margins, if known within a time."""
+        shown = [figures for figures in (self.found, self.base) if figures is not None]
+        return [(figures, FINISHED.ask(figures.config, self.pins, seconds)) for figures in shown]
 
-    def pin_answers(self) -> list[dict[str, Any]]:
-        """Return the pinned groups with their margins, after joint estimation too where those are known."""
-        return pin_answers(self.pins, _known(self.found), None if self.base is None else _known(self.base))
+    def pin_answers(self, seconds: float = PATIENCE) -> list[dict[str, Any]]:
+        """Return the pinned groups with their margins, after joint estimation too if those are known in time."""
+        now, *before = self.known(seconds)
+        return pin_answers(self.pins, now, before[0] if before else None)
 
     def sentence(self, pins: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the scenario in a few sentences: its cost, the first published groups, and the risk of a person."""
@@ -96,14 +96,10 @@ def short_name(name: str) -> str:
 
 def finished_note(view: View) -> str:
     """Say why there are no margins after joint estimation; empty if there are."""
-    return NOT_UNDER_PURE_DP if view.finished_state == "unavailable" else ""
+    return NOT_UNDER_PURE_DP if view.finished_state() == "unavailable" else ""
 
 
 def _baseline(document: object, scenario: Scenario, catalog: Catalog) -> Scenario | None:
     if document is not None:
         return Scenario.from_dict(document, catalog)
     return scenario_2020(in_puerto_rico(scenario.states)) if catalog == CENSUS_2020 else None
-
-
-def _known(found: Figures) -> Known:
-    return found, FINISHED.peek(found.config) if found.config.privacy == "zcdp" else None

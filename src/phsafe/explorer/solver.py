@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
@@ -26,6 +26,9 @@ from phsafe.model.exact_numbers import text
 from phsafe.model.spec import CatalogSource
 from phsafe.privacy.accountant import plan
 from phsafe.privacy_math.margins import Z
+
+if TYPE_CHECKING:
+    from phsafe.explorer.solver_preview import Preview
 
 MILLION = 1_000_000
 Aim = Literal["measured", "finished"]
@@ -39,19 +42,22 @@ class Solution:
         config: The config with its new budgets.
         before: The config as it was, in the sensitivity mode and privacy definition that the targets ask for.
         weights: The weight of each level's squared MOE, by tabulation and level.
+        preview: For finished tables, who wins and who loses; None otherwise.
     """
 
     config: Config
     before: Config
     weights: Mapping[Key, Decimal] = field(repr=False)
+    preview: Preview | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the totals of the stated budgets and the weighted sums of squared MOEs, before and after."""
+        """Return the totals of stated budgets, the weighted sums of squared MOEs, before and after, and the preview."""
         return {
             "total": self.config.total,
             "total_before": self.before.total,
             "weighted_squared_moe": squared_moe(self.config, self.weights),
             "weighted_squared_moe_before": squared_moe(self.before, self.weights),
+            **({} if self.preview is None else {"preview": self.preview.to_dict()}),
         }
 
 
@@ -72,6 +78,7 @@ def solve(
     catalog: CatalogSource | None = None,
     *,
     aim: Aim = "measured",
+    baseline: str | Path | Mapping[str, Any] | Config | None = None,
 ) -> Solution:
     """Find the budgets that meet MOE targets, or that split a total with the least error.
 
@@ -79,13 +86,20 @@ def solve(
     and all others keep their budgets. With a total, the unlocked levels share it so that the weighted sum of squared
     MOEs is minimal; targets and floors then limit the split. No data is needed.
 
+    For finished tables (`aim="finished"`), margins are those after joint estimation. Without a total, the loss is the
+    smallest with which every limit is met; with one, the weighted sum of squared ratios of margins, after to before, is
+    the smallest.
+
     Args:
         config: A config file (JSON or TOML), a mapping of the same form, or a loaded config.
         targets: What to solve for: a TOML or JSON file or a mapping with any of `total`, `neighbours`, `sensitivity`,
-            `privacy`, `weights`, `moe`, `floors` and `locks`, as for `phsafe solve`; or a checked `Request`.
+            `privacy`, `weights`, `moe`, `floors`, `locks`, `worse` and `groups`, as for `phsafe solve`; or a checked
+            `Request`.
         catalog: The tables and levels of the config: a `Catalog`, or a JSON or TOML file of one.
-        aim: Whether MOE targets are about the noisy counts ("measured") or about finished tables, after joint
-            estimation ("finished"). The latter needs smaller budgets, and no total.
+        aim: Whether margins are those of the noisy counts ("measured") or of finished tables, after joint estimation
+            ("finished"). The latter needs smaller budgets.
+        baseline: For finished tables, the config to compare margins with, and to which `worse` refers; by default
+            `config` as it is.
 
     Returns:
         The solution. Its `config` has the new budgets and can go to `phsafe.budget` or `phsafe.release`.
@@ -103,9 +117,17 @@ def solve(
         >>> solution = phsafe.solve("examples/us.json", {"total": 1, "weights": "cells"})
         >>> solution.config.total == 1
         True
+        >>> request = {"total": 1.2, "worse": 0, "locks": {"PH2": True}, "sensitivity": "tight"}
+        >>> solution = phsafe.solve("examples/us.json", request, aim="finished")
+        >>> solution.preview.losers
+        ()
     """
     loaded = Config.load(config, catalog)
     request = targets if isinstance(targets, Request) else Request.load(targets, loaded)
+    if aim == "measured" and (request.needs_finished or baseline is not None):
+        raise PHSafeError(
+            "worse, groups, baseline: expected them with targets for finished tables only (--for finished)"
+        )
     before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}
     for (name, level), target in request.moe.items():
@@ -114,22 +136,19 @@ def solve(
         budgets[name][level] = max(budgets[name][level], floor)
     _refuse_nation_in_puerto_rico(before, budgets)
     asked = replace(before, budgets=budgets)
-    if aim == "finished":
-        asked = _finished(asked, request)
     weights = {key: request.weight(asked, key) for key in _keys(asked)}
+    if aim == "finished":
+        from phsafe.explorer.solver_preview import solve_finished  # noqa: PLC0415  (SciPy is slow to load)
+
+        found, preview = solve_finished(asked, request, _baseline(baseline, loaded))
+        return Solution(found, before, weights, preview)
     if request.total is None:
         return Solution(asked, before, weights)
     return Solution(_split(asked, before, request, weights), before, weights)
 
 
-def _finished(asked: Config, request: Request) -> Config:
-    """Lower the budgets of levels with targets to what finished tables need."""
-    from phsafe.explorer.finished_targets import finished_budgets  # noqa: PLC0415  (SciPy is slow to load)
-
-    targets = {key: target for key, target in request.moe.items() if target > 0}
-    if request.total is not None or request.floors or not targets:
-        raise PHSafeError("targets for finished tables: expected MOE targets (moe), and neither a total nor floors")
-    return finished_budgets(asked, targets)
+def _baseline(baseline: str | Path | Mapping[str, Any] | Config | None, loaded: Config) -> Config:
+    return loaded if baseline is None else Config.load(baseline, loaded.catalog)
 
 
 def squared_moe(config: Config, weights: Mapping[Key, Decimal] | None = None) -> float:

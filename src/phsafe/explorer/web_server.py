@@ -24,6 +24,7 @@ from phsafe.errors import PHSafeError
 from phsafe.explorer import page_answers
 from phsafe.explorer.access_guard import Guard
 from phsafe.explorer.budget_conversion import conversion
+from phsafe.explorer.page_solver import solved
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario_files import ScenarioFile
 from phsafe.model.exact_numbers import dumps
@@ -54,7 +55,7 @@ def application(start: Start, token: str, hosts: tuple[str, ...]) -> ASGIApp:
         "finished": lambda body: page_answers.finished(body, start.catalog),
         "convert": lambda body: conversion(body, start.catalog),
         "search": lambda body: page_answers.searched(body, start.catalog),
-        "solve": lambda body: page_answers.solved(body, start.catalog),
+        "solve": lambda body: solved(body, start.catalog),
         "compare": lambda body: page_answers.compared(body, start.catalog),
         "open": lambda body: page_answers.opened(body, start.catalog),
     }

@@ -53,8 +53,8 @@ READ_ME = (
     ("Pinned groups: sizes are rounded public figures, which you can change. The margins are of the noisy counts, "
      "before joint estimation, which makes them smaller; averages are by the delta method.", False),
     ("Levels: type a budget or a margin of error. If both are there, the margin counts; clear it to use the budget. "
-     "For a margin, the stated budget is z²k/MOE² with z = 1.645, rounded half-even to six decimal places; if ⌊MOE⌋ would "
-     "still exceed the margin, the last place goes up by one.", False),
+     "For a margin, the stated budget is z²k/MOE² with z = 1.645, rounded half-even to six decimal places; if ⌊MOE⌋ "
+     "would still exceed the margin, the last place goes up by one.", False),
     ("Noise factor: k in σ² = k/ρ, or Δ in the scale Δ/ε of geometric noise. MOE: the 90 % margin of error of a basis "
      "cell by the paper's formula, 1.645σ. Exact MOE: the 90 % quantile of the noise itself.", False),
     ("", False),

@@ -66,7 +66,7 @@ class LevelFormulas:
         return f'IF(mode="structured",{blind},{c["sigma"]})', f'IF(mode="structured",{rest},{c["sigma"]})'
 
     def loss(self, c: Mapping[str, str], case: Case, *, bounded: bool = False) -> str:
-        """Return the loss per unit of budget: of the level alone, or its part in a case of claim C19."""
+        """Return the loss per unit of budget: of the level alone, or its part if the household stays or enters."""
         if self.kind == "dropped":
             return f"={2 if bounded else 1}"
 

@@ -94,7 +94,7 @@ def tabulate(
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
         allow_empty_states: Accept states of the filter without housing units, and empty tables.
-        skip_validation: Ignore what validation finds.
+        skip_validation: Don't check the rules.
         catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
@@ -143,7 +143,7 @@ def exact_tables(
         truncate: Leave out the persons beyond the truncation thresholds, as a release does.
         allow_unclassified: Accept records that fit no cell of a universe.
         allow_empty_states: Accept states of the filter without housing units, and empty tables.
-        skip_validation: Ignore what validation finds.
+        skip_validation: Don't check the rules.
         catalog: The tables and levels to count: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.
@@ -208,7 +208,7 @@ def release(
             can protect a whole household less.
         allow_unclassified: Accept records that fit no cell of a universe.
         allow_empty_states: Accept states of the filter without housing units, and empty tables.
-        skip_validation: Ignore what validation finds.
+        skip_validation: Don't check the rules.
         catalog: The tables and levels to publish: a `Catalog`, or a JSON or TOML file of one; by default PH1–PH8
             of the 2020 Census.
         options: Which engine counts, and its settings; by default DuckDB on all cores.

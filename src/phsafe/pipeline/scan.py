@@ -14,6 +14,7 @@ from phsafe.engines import Engine, EngineOptions, open_engine
 from phsafe.errors import DataError
 from phsafe.pipeline.validation import ValidationReport, report
 from phsafe.readers import DataSource, Tables, prepare
+from phsafe.readers.duckdb_errors import MalformedTextError
 from phsafe.system.progress import Progress, silent
 
 
@@ -24,7 +25,7 @@ class Settings:
     Attributes:
         truncate: Leave out the persons beyond the truncation thresholds.
         allow_unclassified: Accept records that fit no cell of a universe.
-        skip_validation: Ignore what validation finds.
+        skip_validation: Don't check the rules.
         allow_empty_states: Accept states of the filter without housing units, and empty tables.
 
     """
@@ -135,7 +136,10 @@ def validate_source(
     examples: int = 0,
     progress: Progress = silent,
 ) -> ValidationReport:
-    """Check an open source against every rule."""
-    tables = source.tables()
-    tabulated = scan_tables(tables, config, source.engine, examples=examples, progress=progress)
+    """Check an open source against every rule. Unlike the errors of `count_source`, these name a malformed line."""
+    try:
+        tables = source.tables()
+        tabulated = scan_tables(tables, config, source.engine, examples=examples, progress=progress)
+    except MalformedTextError as error:
+        raise error.located() from None
     return report(tabulated, tables.extra, allow_unclassified=allow_unclassified, allow_empty_states=allow_empty_states)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 TIGHT_NAME = "2020 noise accounted tightly"
+SOLVED_NAME = "structured, finished"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,19 @@ class ModeGain:
     bounded: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class SolvedMargins:
+    """The structured mode with budgets solved for finished tables, compared with the published margins.
+
+    Attributes:
+        gain: Its loss if every finished margin is at most the published one, and its finished margins at the same loss.
+        margins: Tabulation and level → its finished margin at the published unbounded loss.
+    """
+
+    gain: ModeGain
+    margins: Mapping[tuple[str, str], float]
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """The budgets of a config under all sensitivity modes. Create one with `compare`.
@@ -61,6 +75,7 @@ class Comparison:
     Attributes:
         budgets: One `Budget` per mode: published, tight, tight-bounded, structured.
         finished: Mode → tabulation and level → the margin of error after joint estimation, if it was computed.
+        solved: The structured mode with budgets for finished tables, if it was computed.
 
     Example:
         >>> from phsafe.model.exact_numbers import text
@@ -71,6 +86,7 @@ class Comparison:
 
     budgets: tuple[Budget, ...]
     finished: Mapping[str, Mapping[tuple[str, str], float]] = field(default_factory=dict)
+    solved: SolvedMargins | None = None
 
     @property
     def published(self) -> Account:
@@ -85,7 +101,18 @@ class Comparison:
     @property
     def gains(self) -> dict[str, ModeGain]:
         """For each mode, its loss at the margins of the published one, and its margins at the published losses."""
-        return {b.config.sensitivity: gain(b.config, self.published) for b in self.budgets}
+        found = {str(b.config.sensitivity): gain(b.config, self.published) for b in self.budgets}
+        return found if self.solved is None else found | {SOLVED_NAME: self.solved.gain}
+
+    @property
+    def margins_at_published_loss(self) -> dict[str, Mapping[tuple[str, str], float]]:
+        """For each mode, the margins by tabulation and level with budgets scaled to the published unbounded loss."""
+        found: dict[str, Mapping[tuple[str, str], float]] = {}
+        for b in self.budgets:
+            ratio = float(b.loss.unbounded / self.published.total.unbounded)
+            factor = ratio ** (0.5 if self.published.definition == "zcdp" else 1)
+            found[b.config.sensitivity] = {key: moe * factor for key, moe in _moes(b).items()}
+        return found if self.solved is None else found | {SOLVED_NAME: self.solved.margins}
 
     def by_tabulation(self) -> dict[str, tuple[Loss, Loss]]:
         """The loss of the published noise by tabulation, as (stated, accounted tightly)."""
@@ -108,7 +135,8 @@ class Comparison:
                 }
                 for name, found in self.gains.items()
             },
-            **({"finished": self._finished()} if self.finished else {}),
+            "at_published_loss": _nested(self.margins_at_published_loss),
+            **({"finished": _nested(self.finished)} if self.finished else {}),
         }
 
     def to_json(self) -> str:
@@ -127,7 +155,10 @@ class Comparison:
         from rich.console import Group  # noqa: PLC0415
 
         keys = [(row.event.tabulation, row.event.level) for row in self.budgets[0].rows]
-        tables = [_margins("Margin of error at 90 %", {b.config.sensitivity: _moes(b) for b in self.budgets}, keys)]
+        tables = [
+            _margins("Margin of error at 90 %", {b.config.sensitivity: _moes(b) for b in self.budgets}, keys),
+            _margins("Margin of error at the published unbounded loss", self.margins_at_published_loss, keys),
+        ]
         if self.finished:
             tables.append(_margins("Margin of error at 90 % after joint estimation", self.finished, keys))
         losses = {str(b.config.sensitivity): b.loss for b in self.budgets}
@@ -136,14 +167,6 @@ class Comparison:
         return Group(
             loss_table(losses, self.budgets[0].delta), *notes, self._gains(), self._published_losses(), *tables
         )
-
-    def _finished(self) -> dict[str, dict[str, dict[str, float]]]:
-        """The margins after joint estimation by mode, tabulation and level."""
-        found: dict[str, dict[str, dict[str, float]]] = {}
-        for mode, margins_of in self.finished.items():
-            for (tabulation, level), moe in margins_of.items():
-                found.setdefault(mode, {}).setdefault(tabulation, {})[level] = moe
-        return found
 
     def _gains(self) -> Table:
         unit = UNITS[self.published.definition]
@@ -164,6 +187,15 @@ class Comparison:
             losses = [*(loss.unbounded for loss in pair), *(loss.bounded for loss in pair)]
             table.add_row(name, *(round_up(loss, 6) for loss in losses))
         return table
+
+
+def _nested(margins: Mapping[str, Mapping[tuple[str, str], float]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Margins by mode, tabulation and level."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for mode, of_levels in margins.items():
+        for (tabulation, level), moe in of_levels.items():
+            found.setdefault(mode, {}).setdefault(tabulation, {})[level] = moe
+    return found
 
 
 def compare(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 #: The normal quantile behind the paper's table. Its corollary prints 1.64, which covers only 89.9 %.
 Z = Fraction(1645, 1000)
@@ -93,6 +94,7 @@ def _meets(rho: Decimal, target: Fraction, variance_times_rho: Fraction) -> bool
     return rho > 0 and Z**2 * variance_times_rho / Fraction(rho) < (math.floor(target) + 1) ** 2
 
 
+@lru_cache(maxsize=1024)
 def _summed_quantile(sigma: float) -> int:
     """The quantile by summing e^(−x²/2σ²), starting from the tail so that small terms are not lost."""
     weights = [math.exp(-((x / sigma) ** 2) / 2) * (2 if x else 1) for x in range(math.ceil(12 * sigma) + 2)]

@@ -1,4 +1,4 @@
-"""Margins of error of sums of basis cells, that is, of sums of independent noise terms of the same scale.
+"""Margins of error of sums of basis cells, that is, of sums of independent noise terms, mostly of the same scale.
 
 The sum of n discrete Gaussians is a discrete Gaussian of variance n·σ² up to an error of order e^(−2π²σ²), so for
 σ ≥ 3 its quantile is used. For smaller σ and for two-sided geometric noise, the probabilities are convolved.
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from phsafe.privacy_math import margins
 
@@ -45,6 +46,28 @@ def exact_moe(definition: Definition, noise: Noise, terms: int = 1) -> int:
     if noise.scale >= _SMOOTH_SCALE:
         return math.ceil(noise.scale * laplace_quantile(terms))
     return _convolved_quantile("puredp", noise.scale, terms)
+
+
+@lru_cache(maxsize=1024)
+def mixed_geometric_moe(parts: tuple[tuple[float, int], ...]) -> int:
+    """The 90 % MOE of a sum of two-sided geometric noise terms of different scales.
+
+    Args:
+        parts: Scales, each with the number of its terms.
+
+    >>> mixed_geometric_moe(((20.0, 2),)) == _convolved_quantile("puredp", 20.0, 2)
+    True
+    """
+    # Above scales of _SMOOTH_SCALE, a coarser lattice gives the same quantile up to a rounding of its step.
+    step = max(1, math.ceil(max(scale for scale, _ in parts) / _SMOOTH_SCALE))
+    reach = math.ceil(max(scale for scale, _ in parts) / step * _REACH) + 2
+    x, terms = np.arange(-reach, reach + 1), sum(number for _, number in parts)
+    size = 1 << (terms * 2 * reach + 1).bit_length()
+    transform = np.ones(size // 2 + 1, np.complex128)
+    for scale, number in parts:
+        single = np.exp(-np.abs(x) * step / scale)
+        transform *= np.fft.rfft(single / single.sum(), size) ** number
+    return step * _central_quantile(np.fft.irfft(transform, size), terms * reach)
 
 
 @lru_cache(maxsize=256)
@@ -82,9 +105,12 @@ def _convolved_quantile(definition: Definition, scale: float, terms: int) -> int
     single = np.exp(log_weight)
     single /= single.sum()
     size = 1 << (terms * 2 * reach + 1).bit_length()
-    total = np.fft.irfft(np.fft.rfft(single, size) ** terms, size)[: terms * 2 * reach + 1]
-    centre = terms * reach
-    within, m = total[centre], 0
+    return _central_quantile(np.fft.irfft(np.fft.rfft(single, size) ** terms, size), terms * reach)
+
+
+def _central_quantile(total: NDArray[np.float64], centre: int) -> int:
+    """The smallest m with 90 % of the probabilities in centre ± m."""
+    within, m = float(total[centre]), 0
     while within < margins.COVERAGE - 1e-12:
         m += 1
         within += total[centre - m] + total[centre + m]

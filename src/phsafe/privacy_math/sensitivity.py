@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from phsafe.model.spec import Kind
@@ -65,11 +66,7 @@ class Sensitivity:
         First the loss of the level by itself; then its part if the household stays in the universe, and if it enters
         or leaves (claim C19). The variance used is never below k/ρ, so no loss is understated.
         """
-        index, per = (1, Fraction(self.l1)) if definition == "puredp" else (0, 2 * self.variance_times_rho)
-        largest, bounded = (true.l2_squared, true.l1), (true.bounded_l2_squared, true.bounded_l1)
-        factor = Fraction(bounded[index], largest[index])
-        distances = (largest[index], true.staying[index], true.entering[index])
-        return tuple((d / per * stated, factor * d / per * stated) for d in distances)
+        return tuple((a * stated, b * stated) for a, b in _losses_per_budget(self, true, definition))
 
     def distance(self, definition: Definition) -> float:
         """The unbounded Δ₂ (zCDP) or Δ₁ (pure DP), rounded up to a float. Noise is calibrated to this distance."""
@@ -82,6 +79,18 @@ class Sensitivity:
         square = self.bounded_l2_squared if self.mode == "tight-bounded" else self.l2_squared
         root = math.isqrt(square)
         return root if root**2 == square else math.sqrt(square)
+
+
+@lru_cache(maxsize=4096)
+def _losses_per_budget(
+    noise: Sensitivity, true: Sensitivity, definition: Definition
+) -> tuple[tuple[Fraction, Fraction], ...]:
+    """`Sensitivity.losses_under` for a budget of 1. Pages ask for the same few sensitivities again and again."""
+    index, per = (1, Fraction(noise.l1)) if definition == "puredp" else (0, 2 * noise.variance_times_rho)
+    largest, bounded = (true.l2_squared, true.l1), (true.bounded_l2_squared, true.bounded_l1)
+    factor = Fraction(bounded[index], largest[index])
+    distances = (largest[index], true.staying[index], true.entering[index])
+    return tuple((d / per, factor * d / per) for d in distances)
 
 
 def sqrt_up(square: int) -> float:

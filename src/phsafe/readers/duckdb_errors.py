@@ -8,6 +8,23 @@ from pathlib import Path
 
 from phsafe.errors import DataError, PHSafeError
 
+EXPECTED = (
+    "expected CSV in UTF-8 with consistent line ends and as many values in each row as the header has names, "
+    "got something else"
+)
+
+
+class MalformedTextError(DataError):
+    """A text file is malformed. The message doesn't name the line, because a release must not reveal where it is."""
+
+    def __init__(self, file: str | None, line: str | None) -> None:
+        self._file, self._line = file or "a CSV file", line
+        super().__init__(f"{self._file}: {EXPECTED}; phsafe validate names the line if it can")
+
+    def located(self) -> DataError:
+        """The same error with the line, if it is known; for those who prepare the data."""
+        return DataError(f"{self._file}{f', line {self._line}' if self._line else ''}: {EXPECTED}")
+
 
 def translated(error: Exception, folder: Path, files: Sequence[str]) -> PHSafeError:
     """Translate an error of DuckDB, whose own text may quote the record that caused it.
@@ -33,11 +50,7 @@ def translated(error: Exception, folder: Path, files: Sequence[str]) -> PHSafeEr
     named = max((name for name in files if name in text), key=lambda n: (text.rfind(n), len(n)), default=None)
     line = re.match(r"[A-Za-z ]*: CSV Error on Line: (\d+)$", text.partition("\n")[0])
     if line or (category == "Invalid Input Error" and "CSV" in text):
-        location = ", ".join([*([named] if named else []), *([f"line {line.group(1)}"] if line else [])])
-        return DataError(
-            f"{location or 'a CSV file'}: expected CSV in UTF-8 with consistent line ends "
-            "and as many values in each row as the header has names, got something else"
-        )
+        return MalformedTextError(named, line.group(1) if line else None)
     return DataError(f"{named or 'the input files'}: can't be read or counted ({type(error).__name__})")
 
 

@@ -43,8 +43,12 @@ def holds_rows(path: Path) -> bool:
     with path.open("rb") as file:
         start, size = file.read(4), file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 8))
-        footer = int.from_bytes(file.read(4), "little")
-    return start in (b"PAR1", b"PARE") and size != footer + 12
+        return has_more_than_a_footer(start, file.read(4), size)
+
+
+def has_more_than_a_footer(start: bytes, footer: bytes, size: int) -> bool:
+    """Whether a file is Parquet with row groups: by its first four bytes, the length of its footer, and its size."""
+    return start in (b"PAR1", b"PARE") and size != int.from_bytes(footer, "little") + 12
 
 
 def names_below(folder: Path) -> list[str]:

@@ -20,7 +20,7 @@ from phsafe.errors import DataError
 from phsafe.readers import spark_arrow, spark_csv, spark_session
 from phsafe.readers.file_formats import HIDDEN, MARKER, NAMED, hidden_globs
 from phsafe.readers.interfaces import UNKNOWN, EngineOptions, Location, Storage
-from phsafe.readers.parquet import holds_rows, names_below
+from phsafe.readers.parquet import has_more_than_a_footer, holds_rows, names_below
 from phsafe.readers.spark_errors import NOT_FOUND, quietly, translated, within
 
 #: Required values of settings that change the meaning of a query, what is read, or the speed.
@@ -94,12 +94,32 @@ class SparkReader:
 
     def hidden(self, folder: str, depth: int) -> list[str]:
         """See `Storage`. Spark never lists such names, but it answers whether a glob matches one."""
-        found, level, globs = _local_names(folder), 0, ",".join(hidden_globs())
+        found, level, globs = _local_names(folder) or self._markers_with_rows(folder), 0, ",".join(hidden_globs())
         while not found and (level <= depth or self._exists(folder, "*/" * level + "*")):
             if self._exists(folder, f"{'*/' * level}{{{globs}}}"):
                 found = ["*/" * level + UNKNOWN]
             level += 1
         return found
+
+    def _markers_with_rows(self, folder: str) -> list[str]:
+        """The first markers that hold rows, where the session runs in this machine's JVM; Spark Connect can't tell."""
+        jvm = getattr(self._session, "_jvm", None)
+        if jvm is None:
+            return []
+
+        def find() -> list[str]:
+            root = jvm.org.apache.hadoop.fs.Path(folder)
+            system = root.getFileSystem(self._session._jsc.hadoopConfiguration())
+            files, found = system.listFiles(root, True), []
+            while files.hasNext():
+                status = files.next()
+                name = status.getPath().toUri().getPath().removeprefix(root.toUri().getPath()).removeprefix("/")
+                if MARKER.fullmatch(name.rpartition("/")[2]) and _holds_rows(system, status):
+                    found.append(name)
+            return sorted(found)[:NAMED]
+
+        with self._translate_errors(folder):
+            return within(LIST_TIMEOUT, find, f"{folder}: Spark did not list the folder")
 
     def _exists(self, folder: str, glob: str) -> bool:
         """Whether a glob below a folder matches a name, hidden or not."""
@@ -210,6 +230,20 @@ class SparkReader:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _holds_rows(system: Any, status: Any) -> bool:  # noqa: ANN401  (Hadoop's file system and the status of a file)
+    """See `phsafe.readers.parquet.holds_rows`."""
+    size = status.getLen()
+    if size < 12:
+        return False
+    stream = system.open(status.getPath())
+    try:
+        start = bytes(stream.read() for _ in range(4))
+        stream.seek(size - 8)
+        return has_more_than_a_footer(start, bytes(stream.read() for _ in range(4)), size)
+    finally:
+        stream.close()
 
 
 def _local_names(folder: str) -> list[str]:

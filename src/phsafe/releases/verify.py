@@ -27,6 +27,32 @@ RELATIVE = 1e-12
 ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+def check(release: str | Path, ledger: str | Path | None = None, public_key: str | Path | None = None) -> Release:
+    """Check that a folder is a complete, unmodified release, and that a ledger recorded these files.
+
+    Args:
+        release: The release folder.
+        ledger: The ledger that the release was charged to; without one, only the folder is checked.
+        public_key: The ledger's public key; by default the file beside it.
+
+    Returns:
+        The release.
+
+    Raises:
+        PHSafeError: The folder is not an intact release, or the ledger contradicts it; lists every problem.
+
+    Example:
+        >>> phsafe.check(home / "release").release_id == release.release_id
+        True
+    """
+    opened = Release.open(release)
+    if ledger is not None:
+        found = ledger_problems(opened, Path(ledger), None if public_key is None else Path(public_key))
+        if found:
+            raise PHSafeError([f"{release}: {problem}" for problem in found])
+    return opened
+
+
 def problems(release: Release) -> list[str]:
     """Return all problems of a release folder; an empty list if it is intact."""
     planned = plan(release.config)

@@ -45,7 +45,7 @@ def compare(subject: Subject) -> Html | None:
         controls(
             "compare",
             *parts,
-            choice("Table", "compare-table", table_options(subject.tables), _first(subject), long=True),
+            choice("Table", "compare-table", table_options(subject.tables), _table_of(subject, pair), long=True),
         ),
         el("noscript", el("p", "Comparing needs JavaScript.", class_="note")),
         el("p", id="compare-result", class_="result", aria_live="polite"),
@@ -62,7 +62,11 @@ def compare(subject: Subject) -> Html | None:
 def add_up(subject: Subject) -> Html | None:
     """The section that adds up regions, or None if there is nothing to add."""
     kind, number = Counter(region_type for region_type, _ in subject.regions).most_common(1)[0]
-    tables = [table for table in subject.tables if table.average is None]
+    tables = [
+        table
+        for table in subject.tables
+        if table.average is None and any(region_type == kind for region_type, *_ in subject.cells(table))
+    ]
     if number < 2 or not tables:
         return None
     regions = [(value, name) for value, name in region_options(subject) if value.split()[0] == kind]
@@ -128,6 +132,12 @@ def _exact(name: str, how: str) -> Html:
 
 def _first(subject: Subject) -> str:
     return subject.tables[0].name
+
+
+def _table_of(subject: Subject, groups: Sequence[Group]) -> str:
+    """The first table that is published for all of these groups, if there is one."""
+    shared = (t.name for t in subject.tables if all(group in subject.cells(t) for group in groups))
+    return next(shared, _first(subject))
 
 
 def _pair(subject: Subject) -> tuple[Group, Group] | None:

@@ -12,7 +12,7 @@ export function bars(start, numbers, label) {
   const rows = start.tabulations.filter((t) => shares[t.name]).flatMap((t) => {
     const bar = el("div", { class: "bar", role: "img", "aria-label": `${label(t.name)} ${t.name}: ${percent(shares[t.name].share)} of the total` },
       Object.entries(numbers.rows[t.name]).map(([level, row]) => el("i", { class: colour.get(level), "width%": 100 * row.share, title: `${levels.get(level)}: ${row.share_text}, ${row.unbounded}` })));
-    return [el("span", {}, label(t.name), " ", el("small", {}, t.name)), bar, el("span", { class: "num", title: shares[t.name].unbounded }, percent(shares[t.name].share), " ", chip(shares[t.name].change && shares[t.name].change.state !== "same" ? shares[t.name].change : null))];
+    return [el("span", {}, label(t.name), " ", el("small", {}, t.name)), bar, el("span", { class: "num", title: shares[t.name].unbounded }, percent(shares[t.name].share), " ", ["better", "worse"].includes((shares[t.name].change || {}).state) ? chip(shares[t.name].change) : null)];
   });
   const legend = start.levels.filter((level) => numbers.totals.by_level[level.key]).map((level) =>
     el("span", {}, el("i", { class: colour.get(level.key) }), `${level.label} ${percent(numbers.totals.by_level[level.key].share)}`));

@@ -22,8 +22,9 @@ export async function compare(start) {
 function sections(start, good) {
   const line = (label, value, number) => row(good, label, value, number);
   const part = (title) => el("tr", { class: "part" }, el("th", { scope: "rowgroup", colspan: good.length + 1 }, title));
-  const margin = (c, i) => c.pins[i] && (c.pins[i].finished || c.pins[i].measured);
-  const pins = (good[0].pins || []).map((pin, i) => line(pin.label, (c) => (margin(c, i) ? `± ${margin(c, i).moe_text}` : "not published"), (c) => (margin(c, i) ? margin(c, i).moe : 0)));
+  // Margins of one kind: finished ones if all scenarios have them.
+  const margin = (c, i) => c.pins[i][good.every((each) => each.pins[i].finished || !each.pins[i].published) ? "finished" : "measured"];
+  const pins = good[0].pins.map((pin, i) => line(pin.label, (c) => (margin(c, i) ? `± ${margin(c, i).moe_text}` : "not published"), (c) => (margin(c, i) ? margin(c, i).moe : 0)));
   const rows = start.tabulations.flatMap((t) => t.levels.map((key) => {
     const name = `${t.name} ${key}`;
     if (!good.some((column) => column.rows[name])) return null;
@@ -33,7 +34,7 @@ function sections(start, good) {
   return [part("Privacy"), line("How much one person can change", (c) => modeName(c.sensitivity)), line("Privacy definition", (c) => ({ zcdp: "zCDP (ρ)", puredp: "Pure DP (ε)" })[c.privacy]),
     line("Privacy loss, person added or removed", (c) => c.totals.unbounded, (c) => Number(c.totals.unbounded)), line("Privacy loss, record changed", (c) => c.totals.bounded, (c) => Number(c.totals.bounded)),
     line("ε, person added or removed", (c) => c.totals.epsilon_text, (c) => c.totals.epsilon), line("ε, record changed", (c) => c.totals.epsilon_bounded_text, (c) => c.totals.epsilon_bounded),
-    line("Guesses right whether you were counted", (c) => c.person[0].guesses_text, (c) => c.person[0].guesses), line("Guesses right what your record says", (c) => c.person[1].guesses_text, (c) => c.person[1].guesses),
+    line("Someone guesses right whether you were counted", (c) => c.person[0].guesses_text, (c) => c.person[0].guesses), line("Someone guesses right what your record says", (c) => c.person[1].guesses_text, (c) => c.person[1].guesses),
     line("Tight accounting, person added or removed", (c) => c.totals.tight_unbounded, (c) => Number(c.totals.tight_unbounded)),
     part("Groups you care about"), ...pins,
     part("Thresholds"), ...start.tabulations.filter((t) => t.persons).map((t) => line([`τ of ${tabulationLabel(t.name)} `, el("small", {}, t.name)], (c) => String(c.tau[t.name]))),

@@ -62,6 +62,8 @@ export function chip(change) {
 // A message at the bottom of the window. "stale" messages go away by themselves when fields are valid again.
 export function notice(text, kind = "", action = null) {
   const node = $("#notice");
+  clearTimeout(notice.timer);
+  if (kind === "calm") notice.timer = setTimeout(() => notice(""), 15000);
   node.hidden = !text;
   node.className = kind;
   show(node, text || "", action, text ? el("button", { class: "small", "aria-label": "Dismiss", onclick: () => notice("") }, "✕") : null);

@@ -235,6 +235,12 @@ function inspect() {
     figures && entry.on && !store.problems[`entries.${tabulation}.${level}`] ? el("span", { class: "num" }, `${unit()} ${figures.unbounded} added or removed, ${figures.bounded} changed · ± ${figures.moe_text} for each `, why("cell"), ` · ${figures.share_text} of the total`, figures.before && baselineName() ? ` · ± ${figures.before.moe_text} in ${baselineName()} ` : "", chip(figures.change && figures.change.moe)) : null] : null, listed);
 }
 
+// What is wrong, for the message at the bottom of the window.
+export function firstProblem() {
+  const [[path, message], ...others] = Object.entries(store.problems);
+  return `${fieldName(path)}: ${message}${others.length ? ` (and ${others.length} more)` : ""}`;
+}
+
 // The name of a field for messages: "entries.PH3.state_*" is the table's title and code, and the level.
 function fieldName(path) {
   const [group, tabulation, ...level] = path.split(".");

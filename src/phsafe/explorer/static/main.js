@@ -31,7 +31,7 @@ async function evaluate() {
     store.problems = numbers.problems;
     const bad = Object.keys(numbers.problems).length > 0;
     document.body.classList.toggle("stale", bad);
-    if (bad) notice(`The numbers shown are the last valid ones: ${numbers.problems.scenario || numbers.problems.entries || "correct the marked field."}`, "stale");
+    if (bad) notice(`The numbers shown are the last valid ones: ${grid.firstProblem()}`, "stale");
     else {
       if ($("#notice").className === "stale") notice("");
       store.numbers = numbers;

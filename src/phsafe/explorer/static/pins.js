@@ -39,7 +39,7 @@ function says(pin) {
   const before = pin.before && (pin.finished ? pin.before.finished : pin.before.measured);
   return [
     el("p", { class: `says ${now.verdict}` }, now.sentence), range(pin, now),
-    el("p", {}, el("strong", {}, `± ${now.moe_text}`), ` now${pin.finished ? "" : " (noise alone)"}: ${VERDICTS[now.verdict]}`),
+    el("p", {}, el("strong", {}, `± ${now.moe_text}`), `${pin.kind === "count" ? ` ${pin.unit}` : ""} now${pin.finished ? "" : " (noise alone)"}: ${VERDICTS[now.verdict]}`),
     baselineName() ? el("p", {}, before ? `± ${before.moe_text} in ${baselineName()} ` : `not published in ${baselineName()} `, chip(shownChange(pin))) : null,
     pin.finished && pin.measured ? el("small", {}, `Noise alone, before estimation: ± ${pin.measured.moe_text}. `) : null,
     pin.noise_and_truncation ? el("small", {}, `Truncation leaves out about ${pin.noise_and_truncation.dropped_text} people.`) : null];
@@ -55,14 +55,16 @@ function range(pin, now) {
 }
 
 function card(pin, i) {
+  // An answer can be older than the list of groups.
+  const mine = store.pins.find((each) => pinId(each) === pin.id) || {};
   const edit = (name, label, placeholder) => el("label", { class: "field" }, el("span", {}, label), el("input", {
-    inputmode: "decimal", autocomplete: "off", value: store.pins[i][name] || "", placeholder, "aria-label": `${label}: ${pin.label}`,
-    oninput: (event) => store.change(() => { store.pins[i][name] = event.target.value.trim(); }, `pin ${i} ${name}`, "focus"),
+    inputmode: "decimal", autocomplete: "off", value: mine[name] || "", placeholder, "aria-label": `${label}: ${pin.label}`,
+    oninput: (event) => store.change(() => { store.pins.find((each) => pinId(each) === pin.id)[name] = event.target.value.trim(); }, `${pin.id} ${name}`, "focus"),
   }));
   const average = pin.kind === "average";
   const source = (pin.sources || [])[0];
   return el("section", { class: "pin", "aria-label": pin.label },
-    el("header", {}, el("h3", {}, pin.iteration === "*" ? pin.region_label : `${pin.iteration_label}, ${pin.region_label}`), el("button", { class: "small", "aria-label": `Remove ${pin.label}`, title: "Remove", onclick: () => remove(i) }, "✕")),
+    el("header", {}, el("h3", {}, pin.iteration === "*" ? pin.region_label : `${pin.iteration_label}, ${pin.region_label}`), el("button", { class: "small", "aria-label": `Remove ${pin.label}`, title: "Remove", onclick: () => remove(pin.id) }, "✕")),
     el("p", { class: "muted" }, `${pin.title}: ${pin.line_label} `, el("small", {}, pin.table)),
     el("div", { class: "says-it" }, says(pin)),
     el("div", { class: "row" },
@@ -74,8 +76,8 @@ function card(pin, i) {
         el("small", {}, "Sizes are rounded public figures (ACS 2024, and shares from synthetic data).")))));
 }
 
-function remove(i) {
-  store.change(() => { store.pins.splice(i, 1); }, null, "pins");
+function remove(id) {
+  store.change(() => { store.pins = store.pins.filter((pin) => pinId(pin) !== id); }, null, "pins");
   notice("Removed from your groups.", "calm", el("button", { onclick: () => { store.undo(); notice(""); } }, "Undo"));
 }
 
@@ -92,7 +94,7 @@ function search() {
       hint.textContent = answer.hint || (answer.more ? `${answer.more} more: add a word to narrow it down.` : "");
     } catch (error) { hint.textContent = error.message; }
   };
-  const input = el("input", { id: "pin-words", type: "search", autocomplete: "off", placeholder: "for example: renters Vermont, Hispanic families, children Wyoming", "aria-label": "Words", maxlength: "120", oninput: look });
+  const input = el("input", { id: "pin-words", type: "text", autocomplete: "off", placeholder: "for example: renters Vermont, Hispanic families, children Wyoming", "aria-label": "Words", maxlength: "120", oninput: look });
   openDialog("Add a group", el("p", {}, "Type a state, a race or ethnicity, and what is counted. Counts and averages can be added, and any line of a table."), input, hint, found);
   input.focus();
   look();

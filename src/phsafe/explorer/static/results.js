@@ -49,7 +49,7 @@ function errors(numbers) {
 function budget({ curve, rows }) {
   const row = rows[curve.tabulation][curve.level];
   show($("#curve"), el("p", { class: "muted" }, `${tabulationLabel(curve.tabulation)}, ${levelLabel(curve.level)}: one `, el("span", {}, "basis cell "), mark("cell")),
-    budgetPicture(curve, row.before, unit(), baselineName()));
+    budgetPicture(curve, row.change && row.change.budget.state !== "other" ? row.before : null, unit(), baselineName()));
 }
 
 function heat(moe, low, high) {

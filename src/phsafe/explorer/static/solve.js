@@ -78,7 +78,6 @@ function offer({ scenario, preview: found, pins }) {
     notice("Applied.", "calm", el("button", { onclick: () => { store.undo(); notice(""); } }, "Undo"));
   };
   openDialog("Who wins, who loses", el("p", { class: "cost" }, found.sentence),
-    el("p", {}, `Privacy loss ${unit()}: ${found.total_before} before, ${found.total} after.`),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preview" },
       pins && pins.length ? groups(pins) : null,
       list("More accurate", found.winners), list("Less accurate", found.losers), found.same ? el("p", { class: "muted" }, `${found.same} levels stay as they are.`) : null),

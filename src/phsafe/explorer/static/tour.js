@@ -33,7 +33,7 @@ function point(selector) {
   if (!selector) return;
   const node = $(selector);
   node.classList.add("pointed");
-  node.scrollIntoView({ block: "center" });
+  node.scrollIntoView({ block: node.offsetHeight > innerHeight / 2 ? "start" : "center" });
 }
 
 function step() {

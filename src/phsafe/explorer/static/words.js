@@ -34,7 +34,7 @@ export const WORDS = {
   baseline: { title: "Compared with", glossary: "Config", text: "What every number is compared with: the parameters of 2020, or one of your scenarios. ▲ and ▼ show the change; green is more accurate or better protected, red the opposite." },
   lock: { title: "Lock", glossary: "Budget", text: "The solver leaves a locked budget as it is. You can lock one field, a row (a table) or a column (a level)." },
   floor: { title: "Floor", glossary: "Budget", text: "A limit that the solver may not break, such as: no pinned group may get a larger margin of error than it has now." },
-  weight: { title: "Weight", glossary: "Budget", text: "How much a group counts when the solver shares out the total. A group with weight 4 is worth as much as four groups with weight 1." },
+  weight: { title: "Weight", glossary: "Budget", text: "How much a group counts when the solver shares out the total. Its levels count this many times as much as others." },
   hash: { title: "Config hash", glossary: "Config", text: "A fingerprint (SHA-256) of the config file. Two configs with the same hash are the same to the last digit." },
 };
 

@@ -53,7 +53,7 @@ function dotPlot(rows, average, label, reference) {
 
 // A chart with its heading and download buttons in place of what the figure showed before.
 function place(figure, heading, title, chart, name, line, keys) {
-  const file = fileName(title), table = data.tables[name];
+  const file = fileName(name, "line", line, heading), table = data.tables[name];
   figure.replaceChildren(make("figcaption", {}, heading), chart, downloadBar(title, {
     PNG: () => savePng(file, title, chart),
     SVG: () => saveSvg(file, title, chart),
@@ -69,8 +69,10 @@ function showCharts() {
   const row = (key, label) => ({ name: label, key, cell: (table.groups[key] || [])[i] });
   const ranked = (rows) => rows.filter((r) => r.cell).sort((a, b) => value(b.cell[0]) - value(a.cell[0]));
   const all = Object.entries(data.regions).map(([key, label]) => row(`${key} ${group}`, label));
-  const types = all.map((r) => r.key.split(" ")[0]), main = types.sort((a, b) => types.filter((t) => t === b).length - types.filter((t) => t === a).length)[0];
-  const regions = ranked(all.filter((r) => r.key.split(" ")[0] === main));
+  // Regions of one type only, the most common one: a nation beside its states would squeeze them.
+  const type = (r) => r.key.split(" ")[0], count = (r) => all.filter((other) => other.cell && type(other) === type(r)).length;
+  const main = all.filter((r) => r.cell).sort((a, b) => count(b) - count(a))[0];
+  const regions = ranked(all.filter((r) => main && type(r) === type(main)));
   const groups = ranked(Object.entries(data.iterations).map(([code, label]) => row(`${region} ${code}`, label)));
   $("#map-where").textContent = title;
   const show = (figure, heading, rows, chart) => {
@@ -78,7 +80,7 @@ function showCharts() {
     if (rows.length) place(figure, heading, `${title}: ${heading}`, chart(`${title}: ${heading}`), name, line, rows.map((r) => r.key));
     else figure.replaceChildren(make("p", { class: "absent" }, `${name} is not published for ${data.iterations[group]}.`));
   };
-  const nation = table.average ? all.find((r) => r.key.startsWith("USA ") && r.cell && main !== "USA") : null;
+  const nation = table.average ? all.find((r) => type(r) === "USA" && r.cell && type(main) !== "USA") : null;
   const who = data.iterations[group];
   show($("#map-tiles"), `Map, ${who}`, regions, (label) => tileMap(regions, table.average, label, group));
   show($("#map-regions"), `Regions, ${who}`, regions, (label) => dotPlot(regions, table.average, label, nation));

@@ -46,12 +46,25 @@ async function saveExcel(name, title, { columns, rows, isText }) {
   save(`${name}.xlsx`, await book.toBlob());
 }
 
+// Text as lines of SVG that fit a width; letters are about half as wide as they are high.
+function lines(text, width, top, size) {
+  const most = Math.floor(width / (size * 0.55)), found = [""];
+  for (const word of text.split(" ")) {
+    if (found.at(-1) && found.at(-1).length + word.length >= most) found.push("");
+    found.push(`${found.pop()} ${word}`.trim());
+  }
+  const step = size + 5;
+  return { height: found.length * step, parts: found.map((line, i) =>
+    draw("text", { x: 4, y: top + i * step + size, "font-size": `${size}px`, fill: "#15202e" }, line)) };
+}
+
 // A copy of a chart that looks the same without the page's style sheet, in light colours, with title and source.
 function standalone(chart, title) {
   const root = document.documentElement, theme = root.dataset.theme;
   root.dataset.theme = "light";
   const [, , width, height] = chart.getAttribute("viewBox").split(" ").map(Number);
-  const copy = chart.cloneNode(true), head = 30, foot = 26;
+  const copy = chart.cloneNode(true), head = lines(title, width, 6, 15), below = head.height + 12 + height;
+  const foot = lines(data.citation, width, below + 8, 10), tall = below + foot.height + 12;
   const shown = [chart, ...$$("*", chart)];
   [copy, ...$$("*", copy)].forEach((node, i) => {
     const style = getComputedStyle(shown[i]);
@@ -60,14 +73,11 @@ function standalone(chart, title) {
     }
     node.removeAttribute("class");
   });
-  const text = (content, y, size) => draw("text", { x: 4, y, "font-size": `${size}px`, fill: "#15202e" }, content);
-  const body = draw("g", { transform: `translate(0 ${head})` }, ...copy.childNodes);
-  const all = draw("svg", { viewBox: `0 0 ${width} ${height + head + foot}`, width, height: height + head + foot,
-    xmlns: "http://www.w3.org/2000/svg", "font-family": "system-ui, sans-serif" },
-    draw("rect", { width: "100%", height: "100%", fill: "#ffffff" }), text(title, 18, 15), body,
-    text(data.citation, height + head + 16, 10));
+  const body = draw("g", { transform: `translate(0 ${head.height + 12})` }, ...copy.childNodes);
+  const all = draw("svg", { viewBox: `0 0 ${width} ${tall}`, width, height: tall, "font-family": "system-ui, sans-serif" },
+    draw("rect", { width: "100%", height: "100%", fill: "#ffffff" }), ...head.parts, body, ...foot.parts);
   if (theme) root.dataset.theme = theme; else delete root.dataset.theme;
-  return { text: new XMLSerializer().serializeToString(all), width, height: height + head + foot };
+  return { text: new XMLSerializer().serializeToString(all), width, height: tall };
 }
 
 const saveSvg = (name, title, chart) => save(`${name}.svg`, new Blob([standalone(chart, title).text], { type: "image/svg+xml" }));

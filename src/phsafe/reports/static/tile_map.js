@@ -1,11 +1,12 @@
 // A map with one tile for each state. The colour is the estimate, in classes of about equally many states.
 const SHADES = 5, TILE_COLUMNS = 11;
 
-// The class of each row, and the smallest and largest estimate of each class.
-function shades(rows) {
+// The class of each row that has one, and the smallest and largest estimate of each class.
+function shades(mapped) {
+  const rows = mapped.filter((r) => !isWide(r.cell));
   const estimates = rows.map((r) => value(r.cell[0])).sort((a, b) => a - b);
   const shade = (cell) => Math.floor((estimates.filter((e) => e < value(cell[0])).length * SHADES) / estimates.length);
-  const classes = Array.from({ length: SHADES }, (_, i) => rows.filter((r) => !isWide(r.cell) && shade(r.cell) === i).map((r) => value(r.cell[0])));
+  const classes = Array.from({ length: SHADES }, (_, i) => rows.filter((r) => shade(r.cell) === i).map((r) => value(r.cell[0])));
   return { shade, classes: classes.map((found) => (found.length ? [Math.min(...found), Math.max(...found)] : null)) };
 }
 

@@ -1,0 +1,110 @@
+"""Blind counts tie to truncated ones through dropped people, which sharpens both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
+from phsafe.estimation import estimate_frames
+from phsafe.estimation.beyond_threshold import everybody
+from phsafe.estimation.blind_ties import TiedEverybody, tied
+from phsafe.estimation.fit import fit
+from phsafe.estimation.measurement_vector import measured
+from phsafe.estimation.published_lines import sum_rows
+from phsafe.pipeline.scan import Settings, count
+from phsafe.synthetic import synth
+
+STATES = ("15", "44", "56")
+
+
+def structured(name, drop=()):
+    document = dict(parameters_2020(name)) | {"state_filter": list(STATES), "sensitivity": "structured"}
+    for tabulation, levels in document["privacy_budget"].items():
+        for level in levels:
+            if (tabulation, level) in drop:
+                levels[level] = 0
+    return Config.load(document)
+
+
+@pytest.fixture(scope="module")
+def population(tmp_path_factory):
+    """Counts of the structured config with measured truncation, and without truncation."""
+    folder = synth(tmp_path_factory.mktemp("records") / "data", 60_000, STATES, seed=8)
+    config = structured("us-measured")
+    return [count(config, folder, Settings(skip_validation=True, truncate=cut)) for cut in (True, False)]
+
+
+def totals(release, name, level):
+    """The total of a tabulation in every group of a level, as rows over all cells."""
+    return sum_rows(list(release.blocks[name, level].positions()), len(release.counts))
+
+
+@pytest.mark.parametrize("name", ["us-measured", "us"])
+def test_totals_of_other_tables_become_as_sharp_as_the_blind_count(population, noisy, name):
+    """Also without measured truncation: the model of dropped people is then what the tie goes through."""
+    config, (kept, everyone) = structured(name), population
+    scores, errors = [], {"tied": [], "untied": []}
+    for seed in range(8):
+        release = measured(config, noisy(config, kept, seed=seed))
+        untied = everybody(release, fit(release))
+        model = tied(release, untied)
+        truth = np.concatenate([everyone[key] for key in release.blocks]).astype(float)
+        blind, renters = totals(release, "PH1_num", "state_*"), totals(release, "PH7", "state_*")
+        assert (renters @ model.estimates) == pytest.approx(blind @ model.estimates, abs=1e-4)
+        assert np.sqrt(model.variance(renters)) == pytest.approx(np.sqrt(model.variance(blind)), rel=1e-3)
+        assert np.sqrt(model.variance(renters)).max() < np.sqrt(untied.variance(renters)).min() / 5
+        for label, one in (("tied", model), ("untied", untied)):
+            errors[label] += list(renters @ (one.estimates - truth))
+        groups = sparse.vstack([renters, totals(release, "PH7", "state_A-G"), totals(release, "PH2", "usa_*")])
+        scores += list((groups @ (model.estimates - truth)) / np.sqrt(model.variance(groups)))
+    assert np.std(errors["tied"]) < np.std(errors["untied"]) / 4
+    assert 0.85 < np.mean(np.abs(scores) < 1.645) < 0.99
+
+
+def test_covariance_and_draws_agree_with_the_variance(population, noisy):
+    config = structured("us-measured")
+    release = measured(config, noisy(config, population[0], seed=3))
+    model = tied(release, everybody(release, fit(release)))
+    sums = sparse.vstack([totals(release, "PH7", "state_A-G"), totals(release, "PH1_num", "usa_*")], format="csr")
+    covariance = model.covariance(sums)
+    assert np.diag(covariance) == pytest.approx(model.variance(sums), rel=1e-6)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-6
+    rng = np.random.default_rng(1)
+    draws = model.draws(lambda size: rng.standard_normal((size, 2000)))
+    assert np.var(sums @ draws, axis=1) == pytest.approx(model.variance(sums), rel=0.2)
+    pairs = [totals(release, name, "state_*") for name in ("PH7", "PH1_num")]
+    assert pairs[0] @ draws == pytest.approx(pairs[1] @ draws, abs=1e-3)
+
+
+def test_totals_are_tied_where_no_cell_is(population, noisy):
+    """Without the races of PH1_num, only the total of PH7 counts the same people up to the threshold."""
+    drop = [("PH1_num", "usa_A-G"), ("PH1_num", "state_A-G")]
+    config = structured("us-measured", drop)
+    release = measured(config, noisy(config, population[0], seed=5))
+    model = tied(release, everybody(release, fit(release)))
+    assert isinstance(model, TiedEverybody)
+    assert model.ties.shape[0] == 1 + len(STATES)
+    households = totals(release, "PH2", "state_*")
+    assert households @ model.estimates == pytest.approx(
+        totals(release, "PH1_num", "state_*") @ model.estimates, abs=1e-4
+    )
+
+
+def test_only_structured_releases_have_ties(population, noisy):
+    config = structured("us-measured").with_sensitivity("tight")
+    release = measured(config, noisy(config, population[0], seed=2))
+    untied = everybody(release, fit(release))
+    assert tied(release, untied) is untied
+
+
+def test_finished_tables_use_the_ties(population, noisy):
+    """The intervals of totals at * are those of the blind count, so they are narrow."""
+    config, (kept, everyone) = structured("us-measured"), population
+    table = estimate_frames(config, noisy(config, kept, seed=6)).tables["PH7"]
+    rows = table.filter(REGION_TYPE="STATE", ITERATION_CODE="*", CELL=1).sort("REGION_ID")
+    truth = everyone["PH7", "state_*"].reshape(len(STATES), -1).sum(axis=1)
+    assert (rows["UPPER_90"] - rows["LOWER_90"]).max() < 40
+    assert np.abs(rows["ESTIMATE"].to_numpy() - truth).max() < 60
