@@ -176,8 +176,8 @@ class Estimates(Frames):
                 distinguished from zero.
 
         Example:
-            >>> estimates.interval("PH2[RI, 2] / PH2[RI, 1]").expression
-            'PH2[RI, 2] / PH2[RI, 1]'
+            >>> estimates.interval("PH2[RI, 2] + PH2[RI, 5]").expression
+            'PH2[RI, 2] + PH2[RI, 5]'
         """
         from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
 
