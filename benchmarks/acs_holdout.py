@@ -43,8 +43,8 @@ FEW = 5 * 200.0
 def config_of(name: str, states: list[str]) -> Config:
     """A shipped config for some states, without tables by tenure."""
     document = parameters_2020(name) | {"state_filter": states}
-    for tabulation in WITHOUT_TENURE:
-        document["privacy_budget"][tabulation] = dict.fromkeys(document["privacy_budget"].get(tabulation, ()), 0)
+    for tabulation in set(WITHOUT_TENURE) & set(document["privacy_budget"]):
+        document["privacy_budget"][tabulation] = dict.fromkeys(document["privacy_budget"][tabulation], 0)
     return Config.load(document)
 
 

@@ -1,6 +1,7 @@
 """The layout of the package: unique names, and a map that shows every package."""
 
 import ast
+import importlib.util
 from collections import Counter
 from pathlib import Path
 
@@ -49,3 +50,10 @@ def test_tests_mirror_the_packages():
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     # Attacks are the tests of the audit; the display package is seen in reports and notebooks.
     assert packages - {path.name for path in (ROOT / "tests").iterdir()} == {"privacy_audit", "display"}
+
+
+def test_the_list_of_modules_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("modules", ROOT / "docs" / "_ext" / "modules.py")
+    modules = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(modules)
+    assert modules.PAGE.read_text() == modules.listing(), "run `python docs/_ext/modules.py`"

@@ -48,7 +48,7 @@ def test_lines_of_the_nation_weigh_more(large_and_small, noisy, make_config):
     without = published_lines(measured(alone, noisy(alone, counts)))
     shown = sum(where.size for where in without.where.values())
     assert without.sums.shape[0] > shown
-    assert set(np.round(without.weights[shown:], 3)) <= {1.0, 1.414}
+    assert set(np.round(without.weights, 3)) == {1.0, 0.707}
 
 
 def test_average_of_all_is_between_owners_and_renters(large_and_small, noisy):

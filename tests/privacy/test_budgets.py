@@ -20,7 +20,7 @@ from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.privacy.budgets import budget
 from phsafe.privacy.mechanism import noise_of
-from phsafe.privacy.mode_comparison import compare
+from phsafe.privacy.mode_comparison import SOLVED_NAME, ModeGain, SolvedMargins, compare
 from phsafe.privacy_math.sensitivity import MODES
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -278,6 +278,29 @@ def test_ledger_commands(tmp_path):
         assert run("ledger", "init", tmp_path / "new", f"--cap={cap}").exit_code == 2
     assert run("ledger", "init", tmp_path / "new", "--cap", "1", "--privacy", "none").exit_code == 2
     assert run("ledger", "init", tmp_path / "new", "--cap", "1", "--privacy", "puredp").exit_code == 0
+
+
+def test_margins_at_the_published_loss():
+    """Margins scale with the square root of ρ, and with ε; every mode then has the published loss."""
+    modes = compare(US)
+    margins = modes.margins_at_published_loss
+    loss = {b.config.sensitivity: b.loss.unbounded for b in modes.budgets}
+    for b in modes.budgets:
+        mode, row = b.config.sensitivity, b.rows[3]
+        factor = float(loss[mode] / loss["published"]) ** 0.5
+        assert margins[mode]["PH1_num", "state_*"] == pytest.approx(row.moe * factor)
+    assert margins["published"]["PH1_num", "state_*"] == pytest.approx(200, abs=0.01)
+    assert margins["structured"]["PH1_num", "state_*"] <= 10
+    pure = compare({**Config.load(US).to_production(), "privacy_defn": "puredp"})
+    ratio = float(pure.budgets[1].loss.unbounded / pure.published.total.unbounded)
+    assert pure.margins_at_published_loss["tight"]["PH2", "usa_*"] == pytest.approx(
+        pure.budgets[1].rows[12].moe * ratio
+    )
+    known = dict.fromkeys(margins["tight"], 4321.5)
+    solved = replace(modes, solved=SolvedMargins(ModeGain(modes.published.total, (0.1, 0.2), (0.3, 0.4)), known))
+    assert exact(solved.to_json())["at_published_loss"][SOLVED_NAME]["PH3"]["state_A-G"] == Decimal("4321.5")
+    assert solved.gains[SOLVED_NAME].bounded == (0.3, 0.4)
+    assert "4321.50" in shown(solved.render())
 
 
 def test_a_budget_is_a_frame_a_chart_and_a_notebook_table():
