@@ -181,7 +181,10 @@ class Estimates(Frames):
         """
         from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
 
-        return combine(self, self._model("combine"), expression)
+        return combine(self, self._model("interval"), expression)
+
+    #: The earlier name of `interval`, which scripts use.
+    combine = interval
 
     @checked
     def compare(self, first: str, second: str) -> Difference:
