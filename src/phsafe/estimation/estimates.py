@@ -181,7 +181,7 @@ class Estimates(Frames):
         """
         from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
 
-        return combine(self, self._model("interval"), expression)
+        return combine(self, self._model("combine"), expression)
 
     #: The earlier name of `interval`, which scripts use.
     combine = interval
