@@ -98,10 +98,11 @@ def test_rows_out_of_key_order_are_refused(kernel, rows, monkeypatch, table, bat
         counted(kernel, rows | {table: rows[table].take(order)})
 
 
-def test_rows_out_of_key_order_across_batches_are_refused(kernel, rows, monkeypatch):
+@pytest.mark.parametrize("first", [0, 500], ids=["from the start", "later"])
+def test_rows_out_of_key_order_across_batches_are_refused(kernel, rows, monkeypatch, first):
     monkeypatch.setattr(module, "BATCH_ROWS", 100)
     persons = rows["persons"]
-    swapped = persons.take(np.concatenate([np.arange(1000, len(persons)), np.arange(1000)]))
+    swapped = persons.take(np.r_[:first, 1000 : len(persons), first:1000])
     with pytest.raises(OrderError, match="across batches"):
         counted(kernel, {name: table.between(0, 0) for name, table in rows.items()} | {"persons": swapped})
 

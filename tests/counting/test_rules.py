@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -185,6 +187,14 @@ def test_a_damage_outside_the_state_filter_violates_no_rule(clean, us, name):
     else:
         assert {key[:2] for key in found} == {("note", OUTSIDE_FILTER)}
         assert found["note", OUTSIDE_FILTER, "units", ""] == others["units"].height
+
+
+def test_a_damage_in_the_first_state_violates_no_rule_if_it_is_outside_the_filter(clean, us):
+    table, damage, _ = DAMAGES["NPF"]
+    alabama = clean | {"geo": clean["geo"].with_columns(TABBLKST=pl.lit("01"))}
+    alabama[table] = damage(alabama[table])
+    found = findings(alabama, json.loads(us.read_text()) | {"state_filter": ["02"]})
+    assert {key[:2] for key in found} == {("note", OUTSIDE_FILTER)}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)

@@ -40,6 +40,7 @@ REPLAY = f"{ATTACKS}/test_attack_replay.py"
 COUNTING = [
     *(f"tests/counting/test_{name}.py" for name in ("tallies", "kernel", "truncate", "beyond", "oracle", "encode")),
     *(f"tests/counting/test_{name}.py" for name in ("plan", "coding", "vectorize", "rules", "rules_by_hand")),
+    "tests/cli/test_missing_states.py::test_rows_by_state",
     "tests/pipeline/test_scan.py",
     f"{ATTACKS}/test_attack_structure_engine.py",
     f"{ATTACKS}/test_attack_engine_exhaustive.py",

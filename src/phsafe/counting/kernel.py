@@ -52,7 +52,7 @@ class TabulationCode:
     #: The position of the universe that is truncated; None if all units are counted.
     universe: int | None
     #: Whether persons are also counted from persons and public geography alone.
-    blind: bool = False
+    blind: bool
 
 
 @dataclass(frozen=True)
