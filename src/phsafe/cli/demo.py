@@ -46,7 +46,7 @@ def demo(
         },
         f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.",
         _headline(made, STATES[0], NAMES[STATES[0]]),
-        "The truth is shown because these people are synthetic: a real one is never published.",
+        "Only synthetic data have a truth that may be shown; a real one stays secret.",
         f"Privacy loss ρ: {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (changed)",
         "\nNext:",
         *(console.linked(f"  {out / name}  {what}", out / name) for name, what in NEXT.items()),
