@@ -85,8 +85,8 @@ def all_commands(phsafe_command, release, tmp_path):
 
 def test_a_release_of_format_1_opens(phsafe_command, tmp_path):
     note = all_commands(phsafe_command, FORMAT_1, tmp_path)
-    assert "from before releases recorded their catalog" in note
-    assert "from before releases recorded their catalog" in (tmp_path / "report.html").read_text()
+    assert "predates the recording of catalogs" in note
+    assert "predates the recording of catalogs" in (tmp_path / "report.html").read_text()
     opened = Release.open(FORMAT_1)
     assert opened.tables == ("PH1", "PH2", "PH7", "PH8") and opened.config.catalog == CENSUS_2020
     assert opened.table("PH8")["TABULATION"].unique().sort().to_list() == ["PH8_denom", "PH8_num"]
