@@ -195,7 +195,7 @@ BAD = {
     ),
     "a threshold that the table doesn't have": (
         lambda d: d["tables"][0]["truncation"][0].update(beyond="PH7"),
-        "PH1_dropped, beyond: expected one of PH1_num, PH1_denom, got 'PH7'",
+        "PH1_dropped, beyond: expected a tabulation of the table (PH1_num, PH1_denom), got 'PH7'",
     ),
     "a threshold of units": (
         lambda d: d["tables"][0]["truncation"][0].update(beyond="PH1_denom"),

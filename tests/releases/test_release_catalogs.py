@@ -212,9 +212,9 @@ def swap_in_manifest(document):
 
 
 FORGED = {
-    "swapped cells": (swap_in_manifest, "catalog_sha256 in the manifest is not what"),
-    "another hash": (lambda d: d.update(catalog_sha256="0" * 64), "catalog_sha256 in the manifest is not what"),
-    "fields left out": (lambda d: d["catalog"].pop("columns"), "catalog in the manifest is not what"),
+    "swapped cells": (swap_in_manifest, "catalog_sha256 in the manifest doesn't match"),
+    "another hash": (lambda d: d.update(catalog_sha256="0" * 64), "catalog_sha256 in the manifest doesn't match"),
+    "fields left out": (lambda d: d["catalog"].pop("columns"), "catalog in the manifest doesn't match"),
     "no catalog": (lambda d: d.pop("catalog"), "expected the catalog as a JSON object"),
     "a path as the catalog": (lambda d: d.update(catalog="own.json"), "expected the catalog as a JSON object"),
     "overlapping cells": (

@@ -227,7 +227,7 @@ def test_estimates_of_another_release_are_refused_with_every_reason(
     assert outcome.code == 1
     assert "PH1.csv: its rows don't match the config of the release" in outcome.err
     assert "PH3.csv: expected every estimate inside its interval, got" in outcome.err
-    assert "PH4.csv: expected the columns REGION_TYPE" in outcome.err
+    assert "PH4.csv: expected a finished table with REGION_TYPE" in outcome.err
     assert not (tmp_path / "r.html").exists()
     with pytest.raises(PHSafeError, match=r"expected tables estimated from release .*, got tables from another"):
         other = phsafe.estimate(partial("one table"))
