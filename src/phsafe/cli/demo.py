@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from phsafe.pipeline.demo import Demo
 
 
-#: The table that is shown, of counts.
+#: The table that is shown, which has counts.
 HEADLINE = "PH7"
 #: What to open in the demo's folder, and why.
 NEXT = {
@@ -44,9 +44,9 @@ def demo(
             "folder": str(out), "release_id": made.release.release_id, "loss": loss.unbounded,
             "loss_bounded": loss.bounded,
         },
-        f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.",
+        f"Made {HOUSEHOLDS:,} synthetic households in {' and '.join(NAMES[s] for s in STATES)}.",
         _headline(made, STATES[0], NAMES[STATES[0]]),
-        "Only synthetic data have a truth that may be shown; a real one stays secret.",
+        "The truth is shown because these people are synthetic; a real one stays secret.",
         f"Privacy loss ρ: {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (changed)",
         "\nNext:",
         *(console.linked(f"  {out / name}  {what}", out / name) for name, what in NEXT.items()),
@@ -57,7 +57,7 @@ def demo(
 
 
 def _headline(made: Demo, region: str, name: str) -> Table:
-    """One finished table of one state beside the truth, which only synthetic data have."""
+    """One finished table of one state beside the truth, which can only be shown for synthetic data."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

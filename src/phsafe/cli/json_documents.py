@@ -1,4 +1,4 @@
-"""What `--json` prints: for each command, the keys of its document and their meaning. The documentation shows this."""
+"""What `--json` prints: for each command, the keys of its document and their meaning. The documentation shows them."""
 
 from __future__ import annotations
 
