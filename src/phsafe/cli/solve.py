@@ -1,4 +1,4 @@
-"""`phsafe solve`."""
+"""`phsafe solve`: its options (`--for`, baseline), and the tables of budgets that it prints."""
 
 from __future__ import annotations
 
