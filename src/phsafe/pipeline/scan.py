@@ -1,4 +1,4 @@
-"""One scan of a data source: open it, then count and check it in one pass, for validate, tabulate and release."""
+"""One scan of a data source, with its settings: open it, then count and check it in one pass, for every command."""
 
 from __future__ import annotations
 
