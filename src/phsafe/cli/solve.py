@@ -1,4 +1,4 @@
-"""`phsafe solve`: its options (`--for`, baseline), and the tables of budgets that it prints."""
+"""`phsafe solve`: its options (`--for`, baseline), the config that it writes, and what it prints."""
 
 from __future__ import annotations
 
