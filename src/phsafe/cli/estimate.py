@@ -1,4 +1,4 @@
-"""`phsafe estimate`."""
+"""`phsafe estimate`: its options (method, target, draws, format, `--force`), and what it prints."""
 
 from __future__ import annotations
 

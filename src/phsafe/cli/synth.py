@@ -1,4 +1,4 @@
-"""`phsafe synth`."""
+"""`phsafe synth`: its options (households, states, seed, format)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished tables as a Python object with methods to look up, convert, plot and write them."""
+"""Finished tables as a Python object with methods to look up, compare, draw, convert, plot, cite and write them."""
 
 from __future__ import annotations
 
