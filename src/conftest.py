@@ -11,7 +11,7 @@ import pytest
 import phsafe
 
 #: The modules whose examples use these objects.
-MODULES = ("estimates.py", "release_folder.py")
+MODULES = ("estimates.py", "release_folder.py", "verify.py")
 
 
 @pytest.fixture(scope="session")

@@ -347,11 +347,13 @@ def test_a_full_bar_is_the_whole_loss(page: Page):
 
 def test_typing_goes_on_while_the_joint_fit_is_under_way(page: Page):
     page.route("**/api/finished", lambda route: route.fulfill(json={"problems": {}, "state": "under way"}))
+    page.route("**/api/evaluate", lambda route: route.fulfill(json=route.fetch().json() | {"finished": "under way"}))
     fill(page, "PH3", "state_A-G", "0.298765")
     expect(page.locator("#under-way")).to_contain_text("being computed")
     fill(page, "PH3", "state_A-G", "0.312345")
     assert total(page) == "0.90665"
     page.unroute("**/api/finished")
+    page.unroute("**/api/evaluate")
     expect(page.locator("#under-way")).to_have_count(0, timeout=20_000)
 
 

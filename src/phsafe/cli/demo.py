@@ -28,7 +28,7 @@ def demo(
         Path | None, typer.Argument(metavar="[OUT]", help="Folder to create (default: phsafe-demo).")
     ] = None,
 ) -> None:
-    """Run every step on two synthetic states, and compare one state's finished tables with the truth."""
+    """Run every step on two synthetic states, and compare a finished table of one state with the truth."""
     from phsafe.cli import console
     from phsafe.model.exact_numbers import text
     from phsafe.model.schema import STATES as NAMES
@@ -46,7 +46,7 @@ def demo(
         },
         f"Made {HOUSEHOLDS:,} synthetic households in {' and '.join(NAMES[s] for s in STATES)}.",
         _headline(made, STATES[0], NAMES[STATES[0]]),
-        "The truth can be shown because these people are synthetic; the truth about real people is never published.",
+        "The truth is shown because these people are synthetic; a real one stays secret.",
         f"Privacy loss ρ: {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (changed)",
         "\nNext:",
         *(console.linked(f"  {out / name}  {what}", out / name) for name, what in NEXT.items()),

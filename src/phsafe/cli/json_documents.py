@@ -109,7 +109,7 @@ DOCUMENTS: dict[str, dict[str, str]] = {
     "ledger show": {
         "format": "2",
         "privacy": "zcdp (amounts are ρ) or puredp (ε)",
-        "population": "whom it is for, or null",
+        "population": "the people it is for, or null",
         "states": "their states, or null",
         "cap": "total unbounded loss allowed",
         "max_rho": "the largest loss of one release, or null",

@@ -176,12 +176,15 @@ class Estimates(Frames):
                 distinguished from zero.
 
         Example:
-            >>> estimates.interval("PH2[RI, 2] / PH2[RI, 1]").expression
-            'PH2[RI, 2] / PH2[RI, 1]'
+            >>> estimates.interval("PH2[RI, 2] + PH2[RI, 5]").expression
+            'PH2[RI, 2] + PH2[RI, 5]'
         """
         from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
 
         return combine(self, self._model("combine"), expression)
+
+    #: The earlier name of `interval`, which scripts use.
+    combine = interval
 
     @checked
     def compare(self, first: str, second: str) -> Difference:

@@ -26,6 +26,7 @@ from phsafe.privacy_math.sensitivity import MODES
 Unit = Literal["budget", "moe"]
 MIN_BUDGET = Decimal("0.000000001")
 MAX_TEXT = 40
+PASSED_ON = ("population", "publication")
 MAX_NAME = 80
 #: Path of an invalid field, such as "tau.PH3" → what is wrong with it.
 Problems = dict[str, str]
@@ -56,6 +57,8 @@ class Scenario:
     catalog: Catalog = field(default=CENSUS_2020, compare=False)
     #: Shares of blind cells as in a config, which the page passes on.
     blind_share: Mapping[str, str] = field(default_factory=dict)
+    #: `population` and `publication` of a config, which the page passes on.
+    passed_on: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_config(cls, config: Config, name: str) -> Scenario:
@@ -78,6 +81,7 @@ class Scenario:
             reader=config.reader,
             catalog=config.catalog,
             blind_share={name: text(share) for name, share in config.blind_share.items()},
+            passed_on={name: value for name, value in config.to_production().items() if name in PASSED_ON},
         )
 
     @classmethod
@@ -113,6 +117,7 @@ class Scenario:
             blind_share={str(n): _text(v, "blind_share") for n, v in document.get("blind_share", {}).items()}
             if isinstance(document.get("blind_share", {}), Mapping)
             else {},
+            passed_on={name: document[name] for name in PASSED_ON if document.get(name) is not None},
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,6 +136,7 @@ class Scenario:
             "units": dict(self.units),
             "entries": entries,
             "blind_share": dict(self.blind_share),
+            **self.passed_on,
         }
 
     def config(self) -> tuple[Config | None, Decimal, Problems]:
@@ -152,7 +158,7 @@ class Scenario:
             return None, delta, problems
         try:
             # Even if every field is valid, the config must still pass its own rules.
-            return Config.load(draft.to_production(), self.catalog), delta, {}
+            return Config.load({**draft.to_production(), **self.passed_on}, self.catalog), delta, {}
         except PHSafeError as error:
             return None, delta, {"scenario": "; ".join(error.reasons)}
 
