@@ -128,7 +128,9 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     value = [state_code(state) for state in value]
     unknown = sorted({s for s in value if s not in STATES})
     if unknown:
-        problems.append(f"state_filter: expected states as FIPS codes, postal codes or names, got {', '.join(map(_show, unknown))}")
+        problems.append(
+            f"state_filter: expected states as FIPS codes, postal codes or names, got {', '.join(map(_show, unknown))}"
+        )
     repeated = sorted({s for s in value if value.count(s) > 1})
     if repeated:
         problems.append(f"state_filter: expected each state once, got {', '.join(map(_show, repeated))} repeated")

@@ -83,6 +83,8 @@ class Estimates(Frames):
             >>> folder = estimates.write(home / "tables")
             >>> Estimates.read(folder, release).table("PH3").equals(estimates.table("PH3"))
             True
+            >>> Estimates.read(folder, release.path).release_id == release.release_id
+            True
         """
         from phsafe.estimation.read_estimates import read  # noqa: PLC0415  (imports this module)
 
@@ -142,7 +144,9 @@ class Estimates(Frames):
             frame = frame.filter(REGION_TYPE=region_type, REGION_ID=code)
         if iteration is not None:
             frame = frame.filter(ITERATION_CODE=find_iteration(self.config, iteration))
-        return named(self.config, frame).select(*PRINTED_FIRST, pl.exclude(*PRINTED_FIRST, *PRINTED_LAST), *PRINTED_LAST)
+        return named(self.config, frame).select(
+            *PRINTED_FIRST, pl.exclude(*PRINTED_FIRST, *PRINTED_LAST), *PRINTED_LAST
+        )
 
     def spec(self, name: str) -> Table:
         """Return the specification of a table: its title, universe and lines.

@@ -171,12 +171,11 @@ US_STATES = tuple(code for code in STATES if code != PUERTO_RICO)
 def state_code(state: str) -> str:
     """The FIPS code of a state, given by code, postal code or name; text that is none of them is returned as it is.
 
-    >>> [state_code(text) for text in ("56", "wy", " Wyoming ", "Wyomin")]
+    >>> [state_code(text) for text in ("56", "wy", "Wyoming", "Wyomin")]
     ['56', '56', '56', 'Wyomin']
     """
-    text = state.strip()
     by_name = {name.casefold(): code for code, name in STATES.items()}
-    return POSTAL_CODES.get(text.upper()) or by_name.get(text.casefold(), text)
+    return POSTAL_CODES.get(state.upper()) or by_name.get(state.casefold(), state)
 
 
 GEO = Layout(

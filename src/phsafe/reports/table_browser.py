@@ -52,8 +52,9 @@ def browse(subject: Subject) -> Html:
             choice("Table", "table", [("", "All tables"), *table_options(subject.tables)], "", long=True),
             checkbox("Show all digits", "digits", "all"),
         ),
-        el("noscript", el("p", f"Without JavaScript, this page shows the tables of {where} only. The files that "
-                          "are published with it, tables/*.csv and tables.xlsx, have those of every region and group.",
+        el("noscript", el("p", "Enable JavaScript to choose, compare, add up, chart and download. Without it, this "
+                          f"page shows {where} only; tables.xlsx and the CSV files in tables/, which phsafe estimate "
+                          "writes, have every region and group.",
                           class_="note")),
         el("p", where, id="where", aria_live="polite"),
         el("p", el("button", "Compare with another region or group", type="button", id="compare-this"), class_="next",

@@ -43,7 +43,7 @@ def parse_states(states: str | Sequence[str]) -> tuple[str, ...]:
     (('44', '56'), ('44', '56'), 51, ('72',))
     """
     codes = states.split(",") if isinstance(states, str) else list(states)
-    codes = [state_code(code) for code in codes]
+    codes = [state_code(code.strip()) for code in codes]
     if [code.lower() for code in codes] == ["us"]:
         return US_STATES
     unknown = sorted({code for code in codes if code not in STATES})
