@@ -77,7 +77,7 @@ function startSearch() {
     }));
     if (field.value && !found.length) list.append(make("li", {}, "Nothing found. Search for a region, a race or ethnicity, a line of a table, or several of them."));
     list.hidden = !field.value;
-    $("#found-count").textContent = field.value ? `${found.length} ${found.length === 1 ? "result" : "results"}` : "";
+    $("#found-count").textContent = field.value ? `${found.length} result${found.length === 1 ? "" : "s"}` : "";
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
