@@ -247,7 +247,7 @@ class TestBadInput:
     def test_puerto_rico_has_no_national_level(self, pr_document):
         found = reasons(with_budget(pr_document, Decimal("0.1"), "PH3", "usa_A-G"))
         assert found == (
-            "privacy_budget, PH3: expected 0 for usa_A-G in a Puerto Rico config (which has no national levels)",
+            "privacy_budget, PH3: expected 0 for usa_A-G because a Puerto Rico config has no national levels, got more",
         )
 
     def test_unknown_and_missing_names(self, us_document):

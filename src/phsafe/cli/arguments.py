@@ -106,7 +106,9 @@ OUTPUT_OPTIONS: dict[str, tuple[Any, Any]] = {
         False,
     ),
     "quiet": (
-        Annotated[bool, typer.Option("--quiet", help="Print no notices, warnings or progress, only errors.")],
+        Annotated[
+            bool, typer.Option("--quiet", help="Print only results and errors: no notices, warnings or progress.")
+        ],
         False,
     ),
     "log": (

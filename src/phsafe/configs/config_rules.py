@@ -263,8 +263,8 @@ def _nation_in_puerto_rico(
         given = [key for key, budget in levels.items() if key in absent and budget > 0]
         if given:
             problems.append(
-                f"privacy_budget, {name}: expected 0 for {', '.join(given)} in a Puerto Rico config "
-                "(which has no national levels)"
+                f"privacy_budget, {name}: expected 0 for {', '.join(given)} "
+                "because a Puerto Rico config has no national levels, got more"
             )
 
 
@@ -282,7 +282,7 @@ def _mapping(
         problems.append(f"{context}: expected only {', '.join(names)}, got {', '.join(map(_show, unknown))}")
     missing = [name for name in needed if name not in value]
     if missing:
-        hint = "give its threshold" if context == "tau" else "write 0 for what you don't publish"
+        hint = "give every threshold" if context == "tau" else "write 0 for what you don't publish"
         problems.append(f"{context}: {', '.join(missing)} missing; {hint}")
     return {name: value[name] for name in names if name in value}
 

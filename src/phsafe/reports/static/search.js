@@ -39,7 +39,7 @@ function startSearch() {
     }));
     if (field.value && !found.length) list.append(make("li", {}, "Nothing found. Search for one thing at a time: a region, a race or ethnicity, or a line."));
     list.hidden = !field.value;
-    $("#found-count").textContent = field.value ? `${found.length} results` : "";
+    $("#found-count").textContent = field.value ? `${found.length} result${found.length === 1 ? "" : "s"}` : "";
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
