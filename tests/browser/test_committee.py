@@ -105,7 +105,7 @@ def test_a_total_is_fixed_with_a_table_locked(page: Page):
     page.get_by_label(f"Lock {PH3} PH3", exact=True).click()
     expect(page.get_by_text("6 locked budgets will be kept")).to_be_visible()
     page.get_by_label("Total to split").fill("1.5")
-    page.get_by_label("Nothing less accurate than now").check()
+    page.get_by_label("No margin larger than now").check()
     press(page, "Preview")
     expect(page.get_by_role("dialog")).to_contain_text("The privacy loss goes from 1.257281 to 1.5")
     press(page, "Apply")

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, with their defaults, and what makes a value invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe audit`."""
+"""`phsafe audit`: its options, and the table of verdicts that it prints."""
 
 from __future__ import annotations
 

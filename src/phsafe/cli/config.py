@@ -1,4 +1,4 @@
-"""`phsafe config`."""
+"""`phsafe config`: prints a config that ships with the package, or lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe demo`."""
+"""`phsafe demo`: its argument, and what it prints."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Command → what to type after it, with what it does.
 EXAMPLES: dict[str, dict[str, str]] = {
     "demo": {"": "every step on two made-up states, in a new folder phsafe-demo"},
-    "synth": {"data --households 20000 --states 44,56": "two made-up states"},
+    "synth": {"data --households 20000 --states RI,WY": "made-up data for two states"},
     "pums": {"data psam_p44.csv psam_h44.csv --expand": "Rhode Island, with households repeated by weight"},
     "validate": {"config.json data": "every problem in the data"},
     "tabulate": {

@@ -1,4 +1,4 @@
-"""`phsafe explore`."""
+"""`phsafe explore`: its options (port, host, shares, browser), and opening a config, a release or a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe pums`."""
+"""`phsafe pums`: its options (`--expand`, format, threads), and the table of states that it prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe solve`."""
+"""`phsafe solve`: its options (`--for`, baseline), the config that it writes, and what it prints."""
 
 from __future__ import annotations
 

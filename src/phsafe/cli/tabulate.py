@@ -1,4 +1,4 @@
-"""`phsafe tabulate`."""
+"""`phsafe tabulate`: its options (`--finished`, `--no-truncate`), and what it prints."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from phsafe.configs.publication import MAX_TEXT, read_publication
 from phsafe.errors import ConfigError
 from phsafe.model.levels import in_puerto_rico
-from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES
+from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES, state_code
 from phsafe.model.spec import Catalog, Tabulation
 from phsafe.privacy_math import sensitivity as sensitivities
 from phsafe.privacy_math.level_blocks import blocks_of, noise_factor
@@ -122,12 +122,15 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     if isinstance(value, str) and value in STATE_NAMES:
         return STATE_NAMES[value]
     if not isinstance(value, list | tuple) or not value or not all(isinstance(s, str) for s in value):
-        expected = 'a list of two-digit state codes as text, such as ["44", "56"] (or "us" or "pr")'
+        expected = 'a list of states, such as ["44", "56"] or ["RI", "WY"] (or "us" or "pr")'
         problems.append(f"state_filter: expected {expected}, got {_show(value)}")
         return ()
+    value = [state_code(state) for state in value]
     unknown = sorted({s for s in value if s not in STATES})
     if unknown:
-        problems.append(f"state_filter: expected states' FIPS codes, got {', '.join(map(_show, unknown))}")
+        problems.append(
+            f"state_filter: expected states as FIPS codes, postal codes or names, got {', '.join(map(_show, unknown))}"
+        )
     repeated = sorted({s for s in value if value.count(s) > 1})
     if repeated:
         problems.append(f"state_filter: expected each state once, got {', '.join(map(_show, repeated))} repeated")

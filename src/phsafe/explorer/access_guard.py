@@ -1,4 +1,4 @@
-"""Access control for the page's server.
+"""Access control for the page's server: host, origin, token and size of requests, and security headers (CSP).
 
 Three checks, each against a different attacker. The Host header must name this server, which stops DNS rebinding
 (another name made to resolve to this address). The Origin header must be the page's own, which stops other web pages

@@ -1,4 +1,4 @@
-"""Finished margins for the page, computed in the background so that no response waits long for them."""
+"""Finished margins for the page, computed in the background and cached, so that no answer waits long for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FinishedFigures:
 
 
 class FinishedWork:
-    """A cache of finished margins with one background thread. It holds configs and groups, nothing about users."""
+    """A cache of finished margins with one background thread. It knows configs and groups only, no user."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="finished")
@@ -41,7 +41,7 @@ class FinishedWork:
         self._work: OrderedDict[tuple[Config, tuple[PinKey, ...]], Future[FinishedFigures]] = OrderedDict()
 
     def ask(self, config: Config, pins: Sequence[PinnedGroup], seconds: float) -> FinishedFigures | None:
-        """Start on the margins of a config, wait at most this long, and return them if they are known by then."""
+        """Begin the margins of a config, wait at most this long, and return them if they are known by then."""
         if config.privacy != "zcdp":
             return None
         key = (config, tuple((pin.id, pin.sizes) for pin in pins))

@@ -1,4 +1,4 @@
-"""Start the page: listen on a socket, create the link with its token, and open a browser."""
+"""Start the page: listen on a port, create the link with its token, and open a browser."""
 
 from __future__ import annotations
 

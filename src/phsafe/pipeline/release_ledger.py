@@ -71,7 +71,7 @@ def _existing(choice: LedgerChoice, loss: Loss) -> Ledger:
             raise LedgerError(lost(choice.path))
         raise LedgerError(
             f"{choice.path}: there is no ledger at this path, and a release doesn't create one by itself; correct the "
-            f"path, or run phsafe ledger init {shlex.quote(str(choice.path))} --cap {text(loss.as_zcdp().unbounded)} "
+            f"path, or type phsafe ledger init {shlex.quote(str(choice.path))} --cap {text(loss.as_zcdp().unbounded)} "
             "(the same as --new-ledger here, or new_ledger=True in Python)"
         )
     return Ledger.open(choice.path)

@@ -1,4 +1,4 @@
-"""The files of a ledger: made atomically, closed to the world, locked while written, and opened with clear errors."""
+"""The SQLite file of a ledger: made atomically, for its owner alone, locked while written; a busy one is waited for."""
 
 from __future__ import annotations
 

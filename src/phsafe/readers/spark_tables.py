@@ -1,4 +1,4 @@
-"""Tables on Spark.
+"""Tables on Spark: files and addresses (hdfs, s3a), listed and read through Spark, with pinned settings.
 
 Only calls and SQL that Spark Connect supports are used, so that one class serves both kinds of session. All files are
 accessed through Spark, because this machine may not see them.

@@ -1,4 +1,4 @@
-"""A release folder: the manifest and the noisy measurements, read and checked without access to the data.
+"""A release folder: manifest and noisy counts, also of older formats, read and checked without access to the data.
 
 A release is public. Nothing in its folder depends on the data, except the noisy COUNT columns and the hashes of the
 files that contain them.

@@ -93,8 +93,8 @@ def add_up(subject: Subject) -> Html | None:
         _exact(
             "add",
             "The bounds of the sum are the sums of the bounds. That is at least a 90 % interval: wide enough however "
-            "the errors of the regions are related. This command computes the exact interval from the release, which "
-            "is usually narrower:",
+            "strongly the errors of the regions are correlated. This command computes the exact interval from the "
+            "release, which is usually narrower:",
         ),
     )
 

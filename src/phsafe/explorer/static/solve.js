@@ -21,7 +21,7 @@ export function build() {
     choice("for one person", mark(solver.neighbours), segmented("neighbours", [["unbounded", "added or removed"], ["bounded", "changed"]], solver.neighbours, set("neighbours"), "The total is the loss for one person")),
     choice("What matters", mark("weight"), select([["pins", "the groups you care about"], ["equal", "all levels equally"], ["cells", "all published cells equally"]], solver.weights, set("weights"), "What matters")),
     choice("Margins", mark("finished"), select([["measured", "of the noise"], ["finished", "finished, after estimation"]], solver.aim, set("aim"), "Margins")),
-    el("label", { class: "tick" }, floor, "Nothing less accurate than now", mark("floor")),
+    el("label", { class: "tick" }, floor, "No margin larger than now", mark("floor")),
     el("details", { class: "targets" }, el("summary", {}, "Limits for individual groups"), el("div", { id: "targets" })),
     el("p", { class: "muted", id: "locked" }), el("div", { class: "row" }, el("button", { class: "main", id: "preview" }, "Preview"), el("small", {}, "Shows who wins and who loses. Nothing is changed yet.")),
     el("p", { class: "problem", id: "total-problem", role: "alert" }));
