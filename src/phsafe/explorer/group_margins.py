@@ -115,4 +115,4 @@ def _not_published(pin: PinnedGroup, figures: Figures) -> str:
     if not any(pin.region == code for code, _ in pin.level.geography.within(figures.config.states)):
         return f"{pin.where} isn't part of this scenario"
     off = [name for name, level in pin.keys if (name, level) not in figures.rows]
-    return f"not published: {' and '.join(off)} is switched off for {pin.level.label}"
+    return f"not published: {' and '.join(off)} {'is' if len(off) == 1 else 'are'} switched off for {pin.level.label}"

@@ -46,13 +46,14 @@ def ratio_text(ratio: float) -> str:
 
 
 def points(now: float, before: float) -> dict[str, Any]:
-    """Return how a share changed, in percentage points: a percentage of a percentage is easily misread.
+    """Return how a share changed, in percentage points of the shares as shown, which are rounded up.
 
     >>> points(0.825, 0.787)["text"], points(0.5, 0.5)["text"]
     ('+3.8 points', 'same')
     """
     found = change(now, before)
-    moved = 100 * abs(now - before)
+    texts = [plain_language.percent_up(share).removeprefix("over ").removesuffix(" %") for share in (now, before)]
+    moved = abs(float(texts[0]) - float(texts[1]))
     return found if found["state"] == "same" else found | {"text": f"{'+' if now > before else '−'}{moved:.1f} points"}
 
 

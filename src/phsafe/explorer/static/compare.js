@@ -45,7 +45,8 @@ function sections(start, good) {
 }
 
 const percent = (now, then) => `${Math.abs(100 * (now / then - 1)).toFixed(1)} %`;
-const points = (now, then) => `${Math.abs(100 * (now - then)).toFixed(1)} points`;
+// Of the shares as shown, which are rounded up.
+const points = (now, then) => `${(Math.abs(Math.ceil(1000 * now) - Math.ceil(1000 * then)) / 10).toFixed(1)} points`;
 
 function row(good, label, value, number, change = percent) {
   const [base] = good;
