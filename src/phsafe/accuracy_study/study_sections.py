@@ -1,4 +1,4 @@
-"""The sections of the report page: thresholds, noisy counts, noise, finished tables, and how to read them."""
+"""The sections of the study's page: thresholds, noisy counts, noise, and finished tables by region and size."""
 
 from __future__ import annotations
 

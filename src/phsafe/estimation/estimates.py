@@ -183,6 +183,9 @@ class Estimates(Frames):
 
         return combine(self, self._model("combine"), expression)
 
+    #: The earlier name of `interval`, which scripts use.
+    combine = interval
+
     @checked
     def compare(self, first: str, second: str) -> Difference:
         """Compare two published cells, or expressions of cells: their difference, and whether it is more than noise.

@@ -1,4 +1,4 @@
-"""The layout of the 2020 Census Edited File: columns, domains and code lists."""
+"""The layout of the 2020 Census Edited File: columns, domains and code lists (race, family members, own children)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a ledger: made atomically, closed to the world, and opened with a clear message for every failure."""
+"""The files of a ledger: made atomically, closed to the world, locked while written, and opened with clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ledger allows besides its cap: whose releases, how large one may be, and who may replace it."""
+"""What a ledger refuses: a charge above what is left of its cap, a release that is too large, or another population."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of DuckDB errors into messages that quote no records."""
+"""Translation of DuckDB errors, such as malformed lines, into messages that quote no records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random draws that are identical on every machine: raw counter-based bits and integer lookup tables.
+"""Seeded random draws that are identical on every machine: raw counter-based bits and integer lookup tables.
 
 Floating-point functions can differ in the last digit between machines, and one such digit can turn a child into an
 adult. So no category is chosen by comparing floats at run time. Weights are converted once to a table of 2**bits
