@@ -48,7 +48,7 @@ def ratio_text(ratio: float) -> str:
 def points(now: float, before: float) -> dict[str, Any]:
     """Return how a share changed, in percentage points of the shares as shown, which are rounded up.
 
-    >>> points(0.825, 0.787)["text"], points(0.5, 0.5)["text"]
+    >>> points(0.8246, 0.7861)["text"], points(0.5, 0.5)["text"]
     ('+3.8 points', 'same')
     """
     found = change(now, before)
