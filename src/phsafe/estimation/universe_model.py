@@ -21,7 +21,7 @@ from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
-#: The least factor that a release may learn for what it doesn't measure: how groups divide over cells.
+#: The smallest factor that may be learned for what a release doesn't measure: how groups divide over cells.
 UNSEEN = 0.5
 
 
@@ -103,7 +103,7 @@ class UniverseModel:
         if block.tabulation.iterate_by not in (None, source.iterate_by) and not level.iteration_level.is_total:
             if not level.iteration_level.covers:
                 return
-            # Iterated by other people: only the sum over iterations says something about this tabulation.
+            # Iterated by other people: only the sum over iterations is informative about this tabulation.
             groups = tuple((region, TOTAL.code) for region in dict.fromkeys(region for region, _ in groups))
             noisy, variance = (a.reshape(len(groups), -1, a.shape[1]).sum(axis=1) for a in (noisy, variance))
         split = self._split(source)
@@ -120,7 +120,7 @@ class UniverseModel:
                 yield mean, load.tocsr(), noisy[:, column], variance[:, column]
 
     def _excess(self, tabulation: Tabulation, split: Split, linked: Sequence[int], number: int) -> sparse.csr_array:
-        """The effects on the excess in some cells of the smallest groups; cells also vary on their own."""
+        """The effects on the excess in some cells of the smallest groups; cells also vary independently."""
         key = (tabulation.name, number)
         if key not in self._dispersed:
             by_cell = split.expected.reshape(len(split.groups), -1)
@@ -174,7 +174,7 @@ class UniverseModel:
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
         elif all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns):
-            # Large households of different groups resemble each other more than the groups do, in ages, say.
+            # Large households of different groups resemble each other more than the groups do, for example in ages.
             people = np.sqrt(people * people.sum(axis=0))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity

@@ -78,16 +78,16 @@ def cost_sentence(loss: Loss, baseline: str, ratio: float | None, changed: float
 
     >>> from phsafe.privacy.accountant import Loss
     >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(3)), "2020", 1.21, 1.21)
-    'This choice costs a privacy loss of ρ = 1.52, 21 % more than 2020.'
+    'This choice has a privacy loss of ρ = 1.52, 21 % more than 2020.'
     >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(6)), "2020", 1.21, 2.42).partition("; ")[2]
     'for a changed record it is 142 % more than 2020.'
     """
     unit = "ρ" if loss.definition == "zcdp" else "ε"
-    cost = f"This choice costs a privacy loss of {unit} = {text(loss.unbounded)}"
+    cost = f"This choice has a privacy loss of {unit} = {text(loss.unbounded)}"
     if not baseline:
         return f"{cost}."
     if ratio is None or changed is None:
-        return f"{cost}, which can't be compared with {baseline}: it has another privacy definition."
+        return f"{cost}, which can't be compared with {baseline}: it has a different privacy definition."
     cost = f"{cost}, {_against(ratio, baseline)}"
     return (
         f"{cost}."

@@ -167,6 +167,17 @@ POSTAL_CODES = {
 }  # fmt: skip
 US_STATES = tuple(code for code in STATES if code != PUERTO_RICO)
 
+
+def state_code(state: str) -> str:
+    """The FIPS code of a state, given by code, postal code or name; text that is none of them is returned as it is.
+
+    >>> [state_code(text) for text in ("56", "wy", "Wyoming", "Wyomin")]
+    ['56', '56', '56', 'Wyomin']
+    """
+    by_name = {name.casefold(): code for code, name in STATES.items()}
+    return POSTAL_CODES.get(state.upper()) or by_name.get(state.casefold(), state)
+
+
 GEO = Layout(
     "geo",
     (

@@ -71,7 +71,7 @@ export function errorPicture(data) {
   line("total", points.map((p) => [p.tau, p.total]));
   // One label goes below its dot and the other above; close to the axis both go above, at different heights.
   const low = at(best).total < 0.12 * y1;
-  if (best !== tau) dot("least", best, at(best).total, `least: τ ${best}, ± ${people(at(best).total)}`, low ? -9 : 18);
+  if (best !== tau) dot("least", best, at(best).total, `lowest: τ ${best}, ± ${people(at(best).total)}`, low ? -9 : 18);
   dot("here", tau, at(tau).total, `now: τ ${tau}, ± ${people(at(tau).total)}`, low && best !== tau ? -24 : -9);
   const key = (name, text) => el("span", {}, svg("svg", { class: "key", viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("path", { class: `line ${name}`, d: "M0 4H26" })), text);
   return [el("p", { id: "error-says" }, data.sentence), node,
