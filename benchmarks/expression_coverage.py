@@ -16,10 +16,10 @@ import estimation_errors
 import numpy as np
 
 from phsafe.configs.config import Config
+from phsafe.configs.names import find_region
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.combinations import Named, estimate_expression, positions_of
-from phsafe.estimation.estimates import Estimates
 from phsafe.estimation.expressions import CellName, parse
 from phsafe.estimation.fit import fit_with, project
 from phsafe.estimation.joint_model import Joint
@@ -55,13 +55,12 @@ def main() -> None:
     beyond = [not arguments.everybody or b.tabulation.beyond is not None for b in release.blocks.values()]
     goal = np.concatenate([counts[cut][key] for key, cut in zip(release.blocks, beyond, strict=True)]).astype(float)
     projection, lines = project(release), published_lines(release)
-    names = Estimates("joint", config, {}, {})
     terms = {text: parse(text) for text in map(str.strip, EXPRESSIONS.split(";"))}
     hits, rng = dict.fromkeys(terms, 0), np.random.default_rng(5)
 
     def named(model: Joint, cell: CellName, values: np.ndarray) -> Named:
         table = next(t for t in config.catalog.tables if t.name == cell.table)
-        kind, region = names.region_key(cell.region)
+        kind, region = find_region(config, cell.region)
         level = next(
             level
             for level in config.catalog.levels
