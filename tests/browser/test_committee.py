@@ -56,10 +56,10 @@ def finished(page: Page) -> None:
 
 
 def test_what_2020_cost_and_how_accurate_a_small_group_was(page: Page):
-    says(page, "This choice costs a privacy loss of ρ = 1.257281, the same as 2020")
+    says(page, "This choice has a privacy loss of ρ = 1.257281, the same as 2020")
     says(page, "Someone who guesses whether you were counted is right at most 79 times in 100")
     children = card(page, CHILDREN)
-    expect(children).to_contain_text(re.compile(r"about \d+, published as \d+ to \d+"))
+    expect(children).to_contain_text(re.compile(r"about \d+, published as \d+ to \d+ in 9 of 10 releases"))
     expect(children).to_contain_text("rough")
     expect(tile(page, "Privacy loss ρ, record changed")).to_contain_text("2.514562")
 
@@ -71,7 +71,7 @@ def test_one_margin_is_tightened(page: Page):
     page.get_by_label("Margin of error, at most").fill("40")
     press(page.get_by_role("dialog"), "Preview")
     expect(page.get_by_role("heading", name="Who wins, who loses")).to_be_visible(timeout=20_000)
-    says(page, "This choice costs a privacy loss of ρ = 1.257281")
+    says(page, "This choice has a privacy loss of ρ = 1.257281")
     press(page, "Apply")
     says(page, "more than 2020")
     finished(page)
@@ -90,7 +90,7 @@ def test_levels_are_dropped(page: Page):
 
 
 def test_a_threshold_is_changed(page: Page):
-    choose(page.get_by_label("Group or table of the picture"), CHILDREN)
+    choose(page.get_by_label("Group or table of the chart"), CHILDREN)
     picture = page.get_by_role("img", name=re.compile("With τ = 6"))
     expect(picture).to_be_visible()
     details(page)
@@ -104,8 +104,8 @@ def test_a_total_is_fixed_with_a_table_locked(page: Page):
     kept = page.get_by_label(f"{PH3} PH3, State × race (A–G)", exact=True).input_value()
     page.get_by_label(f"Lock {PH3} PH3", exact=True).click()
     expect(page.get_by_text("6 locked budgets will be kept")).to_be_visible()
-    page.get_by_label("Total to share out").fill("1.5")
-    page.get_by_label("Nobody worse than today").check()
+    page.get_by_label("Total to split").fill("1.5")
+    page.get_by_label("No margin larger than now").check()
     press(page, "Preview")
     expect(page.get_by_role("dialog")).to_contain_text("The privacy loss goes from 1.257281 to 1.5")
     press(page, "Apply")
@@ -154,14 +154,14 @@ def test_everything_can_be_taken_away(page: Page, browser: Browser, tmp_path: Pa
     details(page)
     page.get_by_label(f"{PH3} PH3, State × race (A–G)", exact=True).fill("0.3")
     says(page, "ρ = 0.894305")
-    page.get_by_text("Take away").click()
+    page.locator("#export summary").click()
     config = saved(page, "Config (JSON)", tmp_path)
     assert text(budget(Config.load(config)).loss.unbounded) == "0.894305"
-    page.get_by_text("Take away").click()
+    page.locator("#export summary").click()
     assert saved(page, "Workbook (Excel)", tmp_path).read_bytes()[:2] == b"PK"
-    page.get_by_text("Take away").click()
+    page.locator("#export summary").click()
     assert len(json.loads(saved(page, "Scenario file", tmp_path).read_text())["scenarios"]) == 1
-    page.get_by_text("Take away").click()
+    page.locator("#export summary").click()
     press(page, "Summary for the minutes")
     page.get_by_label("Decision").fill("Adopt <b>this</b>")
     page.get_by_label("Reason").fill("Good enough for small groups")
@@ -190,7 +190,7 @@ def test_everything_can_be_taken_away(page: Page, browser: Browser, tmp_path: Pa
 
 
 def test_the_summary_prints_on_one_page(page: Page):
-    page.get_by_text("Take away").click()
+    page.locator("#export summary").click()
     press(page, "Summary for the minutes")
     page.get_by_label("Reason").fill("A long reason. " * 30)
     expect(page.get_by_role("region", name="Summary")).to_contain_text("A long reason.")
@@ -220,6 +220,6 @@ def test_nonsense_gets_a_sentence_and_changes_nothing(page: Page):
         press(page.get_by_role("dialog"), "Preview")
         expect(page.get_by_role("alert").filter(has_text=re.compile("expected")).first).to_be_visible()
     page.keyboard.press("Escape")
-    page.get_by_label("Total to share out").fill("plenty")
+    page.get_by_label("Total to split").fill("plenty")
     press(page, "Preview")
     expect(page.get_by_text("expected a number above 0")).to_be_visible()

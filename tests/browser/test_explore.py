@@ -369,7 +369,7 @@ def test_a_stopped_server_is_reported_and_input_is_kept(browser: Browser):
         service.server.should_exit = True
         thread.join(5)
         field(page, "PH3", "state_A-G").fill("0.3")
-        expect(page.locator("#notice")).to_contain_text("doesn’t respond", timeout=10_000)
+        expect(page.locator("#notice")).to_contain_text("isn’t responding", timeout=10_000)
         assert field(page, "PH3", "state_A-G").input_value() == "0.3"
         page.context.close()
 
@@ -399,9 +399,9 @@ def test_everything_fits_and_is_accessible(
     assert clipped == []
     assert_accessible(page)
     # Dialogs have the same layout on all wide windows.
-    for button in () if width > 1280 else ("Compare", "Open", "Share", "+ Add a group", "Take away ▾"):
+    for button in () if width > 1280 else ("Compare", "Open", "Share", "+ Add a group", "Export ▾"):
         page.get_by_role("button", name=button, exact=True).click()
-        if button == "Take away ▾":
+        if button == "Export ▾":
             page.get_by_role("button", name="Summary for the minutes").click()
         page.locator("dialog[open]").wait_for()
         assert page.locator("dialog").evaluate("node => node.scrollWidth <= node.clientWidth")

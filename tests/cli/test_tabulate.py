@@ -194,7 +194,7 @@ BAD_DATA = {
     "long": (f"3,1,1,1,01,20,{MARKER}\r\n".encode(), "persons.csv, line 1787: expected CSV"),
     "binary": (MARKER.encode() + bytes(range(256)) * 50, "persons.csv"),
     "encoding": (MARKER.encode() + b"\xe9,1,1,1,01,20\r\n", "persons.csv, line 1787: expected CSV in UTF-8"),
-    "line end": (f"3,1,1,1,01,{MARKER}\n".encode(), "consistent line ends"),
+    "line end": (f"3,1,1,1,01,{MARKER}\n".encode(), "consistent line endings"),
     "utf-16": (lambda persons, text: persons.write_bytes(text.decode().encode("utf-16")), "UTF-8"),
     "no header": (
         lambda persons, text: persons.write_bytes(text.split(b"\n", 1)[1]),

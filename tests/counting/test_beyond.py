@@ -128,3 +128,10 @@ def test_a_unit_counts_where_it_is_read_and_nowhere_else(frames, config, tabulat
     for name, level in expected:
         same = (counts[name, level] == expected[name, level]).all()
         assert same if name.endswith("_dropped") else not counts[name, level].any()
+
+
+def test_a_household_with_two_geo_rows_is_nowhere(frames, config):
+    """Claim C1.3: not even its dropped persons are counted, which need no unit."""
+    with open_engine() as engine:
+        twice = scan_tables(load(frames | {"geo": pl.concat([frames["geo"]] * 2)}, engine), config, engine)
+    assert not any(vector.any() for vector in twice.counts().values())

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -44,6 +45,17 @@ def test_the_map_shows_every_package():
     assert len(packages) > 10
     assert {name for name in packages if f"| `{name}` |" not in page} == set()
     assert {name for name in packages if name not in picture} == set()
+
+
+def test_the_map_answers_each_question_once_and_names_files_that_exist():
+    page = (ROOT / "docs" / "map.md").read_text()
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) > 80
+    assert repeated(row for row in rows if row not in ("| question", "| package", "| to add …")) == []
+    known = {path.name for path in ROOT.rglob("*") if ".venv" not in path.parts}
+    named = set(re.findall(r"`([\w-]+\.(?:py|js|css|csv|json|md))`", page))
+    assert len(named) > 20
+    assert named - known == {"diagnostics.json"}, "the only one that an estimate writes"
 
 
 def test_tests_mirror_the_packages():

@@ -201,7 +201,7 @@ def test_the_summary_has_the_decision_the_groups_the_comparison_and_the_configs_
 
 @pytest.mark.parametrize(
     ("minutes", "message"),
-    [(3, "expected texts"), ({"who": 3}, "expected texts"), ({"reason": "x" * 501}, "reason: expected at most 500")],
+    [(3, "expected text"), ({"who": 3}, "expected text"), ({"reason": "x" * 501}, "reason: expected at most 500")],
 )
 def test_minutes_that_are_no_short_texts_are_refused(minutes, message):
     with pytest.raises(ConfigError, match=message):

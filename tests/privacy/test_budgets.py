@@ -310,3 +310,9 @@ def test_a_budget_is_a_frame_a_chart_and_a_notebook_table():
     assert float(found.loss.unbounded) == pytest.approx(frame["LOSS"].sum())
     assert "1.257281" in found.plot().title
     assert "1.257281" in found._repr_html_() and "tight-bounded" in compare(US)._repr_html_()
+
+
+def test_a_representation_names_the_loss_of_each_mode():
+    config = Config.load("examples/us.json")
+    assert repr(budget(config)).startswith("Budget(ρ = 1.257281 unbounded, 2.514562 bounded; ")
+    assert repr(compare(config)).startswith("Comparison(ρ: published 1.257281, tight ")

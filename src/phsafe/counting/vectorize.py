@@ -1,4 +1,4 @@
-"""Conversion of counted codes to the count vectors of the public grid.
+"""Step 5, vectorize: assign counted codes to regions, race iterations and cells, and sum them into count vectors.
 
 Each code belongs to at most one cell, one iteration and one region, and which ones depends on that code alone (claims
 C1.2 and C3 of docs/privacy.md). Codes that belong to no cell or no population group are not counted.

@@ -1,4 +1,4 @@
-"""Counting engines: this machine, with DuckDB and Arrow, or a Spark cluster.
+"""Counting engines: this machine, with DuckDB and Arrow, or a Spark cluster. Chooses one and checks its options.
 
 An engine reads tables and passes their rows to the kernel, partition by partition, in key order. It knows nothing about
 cells, rules or noise.

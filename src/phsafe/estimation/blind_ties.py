@@ -1,4 +1,4 @@
-"""Ties of counts without truncation to truncated ones: everybody is the people up to the threshold plus those beyond.
+"""Ties between counts with and without truncation: everyone is either within the threshold of a household or beyond it.
 
 A cell that is counted blind, from persons and public geography alone, counts everybody. Where a truncated measurement
 counts the same people up to the threshold, their difference is the number of dropped people. Conditioning the estimates

@@ -1,4 +1,4 @@
-"""Estimating finished tables from a release."""
+"""Estimating finished tables from a release: chooses the method and the target, and puts the tables together."""
 
 from __future__ import annotations
 

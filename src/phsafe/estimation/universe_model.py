@@ -21,7 +21,7 @@ from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
-#: The least factor that a release may learn for what it doesn't measure: how groups divide over cells.
+#: The smallest factor that may be learned for what a release doesn't measure: how groups divide over cells.
 UNSEEN = 0.5
 
 
@@ -122,7 +122,7 @@ class UniverseModel:
         """The group of the universe that each group of a measurement belongs to; None if there is none.
 
         Where the universe itself has only larger groups, or is iterated by other people, the sum over the smaller ones
-        says something about them.
+        is informative about them.
         """
         level, known = block.level.iteration_level, {code for _, code in self._split(source).groups}
         same = block.tabulation.iterate_by in (None, source.iterate_by)
@@ -133,7 +133,7 @@ class UniverseModel:
         return [(region[:digits], code if by_iteration else TOTAL.code) for region, code in block.groups]
 
     def _excess(self, tabulation: Tabulation, split: Split, linked: Sequence[int], number: int) -> sparse.csr_array:
-        """The effects on the excess in some cells of the smallest groups; cells also vary on their own."""
+        """The effects on the excess in some cells of the smallest groups; cells also vary independently."""
         key = (tabulation.name, number)
         if key not in self._dispersed:
             by_cell = split.expected.reshape(len(split.groups), -1)
@@ -203,7 +203,7 @@ class UniverseModel:
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
         elif all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns):
-            # Large households of different groups resemble each other more than the groups do, in ages, say.
+            # Large households of different groups resemble each other more than the groups do, for example in ages.
             people = np.sqrt(people * people.sum(axis=0))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity

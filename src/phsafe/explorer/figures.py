@@ -1,4 +1,4 @@
-"""All numbers of a scenario, shared by the page, the summary and the workbook.
+"""All numbers of a scenario, computed once and cached, shared by the page, the summary and the workbook.
 
 Budgets, losses, variances and margins of error come from `phsafe budget`, so there is one source for each number.
 """

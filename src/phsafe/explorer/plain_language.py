@@ -78,14 +78,14 @@ def cost_sentence(loss: Loss, ratio: float | None, baseline: str) -> str:
 
     >>> from phsafe.privacy.accountant import Loss
     >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(3)), 1.21, "2020")
-    'This choice costs a privacy loss of ρ = 1.52, 21 % more than 2020.'
+    'This choice has a privacy loss of ρ = 1.52, 21 % more than 2020.'
     """
     unit = "ρ" if loss.definition == "zcdp" else "ε"
-    cost = f"This choice costs a privacy loss of {unit} = {text(loss.unbounded)}"
+    cost = f"This choice has a privacy loss of {unit} = {text(loss.unbounded)}"
     if not baseline:
         return f"{cost}."
     if ratio is None:
-        return f"{cost}, which can't be compared with {baseline}: it has another privacy definition."
+        return f"{cost}, which can't be compared with {baseline}: it has a different privacy definition."
     percent = 100 * abs(ratio - 1)
     if percent < 0.05:
         return f"{cost}, the same as {baseline}."

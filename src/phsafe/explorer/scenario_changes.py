@@ -1,4 +1,4 @@
-"""Changes against a baseline: for every number that the page shows, how it was and whether it got better or worse."""
+"""Changes against a baseline: for every number that the page shows, its earlier value and whether it improved."""
 
 from __future__ import annotations
 

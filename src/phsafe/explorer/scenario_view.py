@@ -1,4 +1,4 @@
-"""What a request of the page is about: a scenario, the baseline to compare it with, and the pinned groups."""
+"""What a request of the page refers to: a scenario, the baseline to compare it with, and the pinned groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from phsafe.model.tables import CENSUS_2020
 NAME_2020 = "2020 parameters"
 #: How many groups the sentence about a scenario names.
 IN_SENTENCE = 2
-#: How long an answer waits for a joint fit before it says that one is under way, in seconds.
+#: How long a response waits for joint estimation before it reports that it is under way, in seconds.
 PATIENCE = 0.3
 FINISHED = FinishedWork()
 
@@ -67,7 +67,7 @@ class View:
         return "done" if all(after is not None for after in known) else "under way"
 
     def known(self, seconds: float) -> list[Known]:
-        """Return the figures of the scenario and the baseline with their finished margins, if known within a time."""
+        """Return the figures of the scenario and the baseline with their finished margins, if known in time."""
         shown = [figures for figures in (self.found, self.base) if figures is not None]
         return [(figures, FINISHED.ask(figures.config, self.pins, seconds)) for figures in shown]
 

@@ -1,4 +1,4 @@
-"""Validation reports: how often each rule is violated, but no value of any record."""
+"""Validation reports: how often each rule is violated, control totals and empty states, but no value of any record."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Structure:
 
     Attributes:
         level_class: "moves" if the unit can move a person (or itself) between places; "mixed gate" if it can't, but
-            can admit some persons and exclude others; "uniform gate" if it admits everybody or nobody; "blind" if the
+            can admit some persons and exclude others; "uniform gate" if it admits everyone or no one; "blind" if the
             unit table is not read at all.
         places: The number of places, up to two; more make no difference.
         reads_units: Whether cells or iterations read the unit, in addition to the unit filter.

@@ -1,4 +1,4 @@
-"""The households of a state as a table of cells, fitted to the state's profile.
+"""Households of a state by type, size class, tenure, age and race: a table of cells fitted to the state's profile.
 
 A cell is a combination of group (race and ethnicity of the householder), household type, size class, tenure and
 age band. The national seed holds the associations between these traits; iterative proportional fitting (Deming and

@@ -69,7 +69,7 @@ export function errorPicture(data) {
   line("noise", points.map((p) => [p.tau, p.noise]));
   line("dropped", points.map((p) => [p.tau, p.dropped]));
   line("total", points.map((p) => [p.tau, p.total]));
-  if (best !== tau) dot("least", best, at(best).total, `least: τ ${best}, ± ${people(at(best).total)}`, at(best).total < 0.25 * y1);
+  if (best !== tau) dot("least", best, at(best).total, `lowest: τ ${best}, ± ${people(at(best).total)}`, at(best).total < 0.25 * y1);
   dot("here", tau, at(tau).total, `now: τ ${tau}, ± ${people(at(tau).total)}`);
   const key = (name, text) => el("span", {}, svg("svg", { class: "key", viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("path", { class: `line ${name}`, d: "M0 4H26" })), text);
   return [el("p", { id: "error-says" }, data.sentence), node,

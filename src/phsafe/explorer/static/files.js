@@ -8,7 +8,7 @@ const dialog = () => $("#dialog");
 
 export function openDialog(title, ...content) {
   show(dialog(), el("header", {}, el("h2", { id: "dialog-title" }, title), el("button", { "aria-label": "Close", onclick: () => dialog().close() }, "✕")), ...content);
-  // What is closed is gone; the popover of terms may be inside and moves out first.
+  // A closed dialog is emptied; the popover of terms may be inside it and is moved out first.
   dialog().onclose = () => { document.body.append($("#word")); show(dialog()); };
   if (!dialog().open) dialog().showModal();
 }

@@ -27,7 +27,7 @@ function sentence() {
   speaking = setTimeout(() => { if ($("#spoken").textContent !== says.text) $("#spoken").textContent = says.text; }, 900);
 }
 
-// Choose the baseline. With a catalog of one's own there is no 2020.
+// Choose the baseline. A custom catalog has no 2020 baseline.
 export function against() {
   const options = [...(start.standard.length ? [["-1", start.baseline]] : [["-1", "nothing"]]), ...store.scenarios.map((scenario, i) => [String(i), scenario.name])];
   const choose = (value) => store.change(() => { store.baseline = Number(value); }, null, "all");
@@ -43,7 +43,7 @@ function warnings() {
 }
 
 function one(warning) {
-  const apply = () => { store.change((s) => Object.assign(s, warning.fix.scenario), null, "all"); notice("Changed. Undo takes it back.", "calm"); };
+  const apply = () => { store.change((s) => Object.assign(s, warning.fix.scenario), null, "all"); notice("Changed. Use Undo to revert it.", "calm"); };
   return el("p", { class: "warning" }, el("span", { "aria-hidden": "true" }, "⚠ "), warning.sentence, " ", warning.fix ? el("button", { onclick: apply }, warning.fix.label) : null);
 }
 
@@ -69,10 +69,10 @@ export const shownChange = (pin) => pin.change && (pin.finished ? pin.change.fin
 function person() {
   const { person: risks, totals } = store.numbers;
   const questions = { unbounded: "Were you counted?", bounded: "What does your record say?" };
-  show($("#person-says"), el("p", {}, "Someone who knows every record but yours, and starts with a coin toss:"), risks.map((risk) => {
-    const meter = el("div", { class: "meter", role: "img", "aria-label": `${risk.guesses_text} right, where a coin toss is right 50 % of the time` }, el("i", { "width%": 100 * risk.guesses }), el("b"));
+  show($("#person-says"), el("p", {}, "Someone who knows every record but yours, and starts with a coin flip:"), risks.map((risk) => {
+    const meter = el("div", { class: "meter", role: "img", "aria-label": `${risk.guesses_text} right, where a coin flip is right 50 % of the time` }, el("i", { "width%": 100 * risk.guesses }), el("b"));
     return el("div", { class: "risk" }, el("strong", {}, questions[risk.neighbours], " ", mark(risk.neighbours)), meter,
       el("p", {}, el("strong", {}, `right at most about ${risk.guesses_text} of the time `), chip(risk.change)),
-      el("small", {}, `With any other noise of this loss, at most ${risk.any_noise_text}. `, totals.delta === "0" ? "" : `At worst ${risk.certainty_text} certain afterwards, except with probability δ = ${totals.delta} (ε = ${risk.epsilon_text}).`));
-  }), el("p", { class: "scale", "aria-hidden": "true" }, el("span", {}, "never right"), el("span", {}, "coin toss"), el("span", {}, "always right")));
+      el("small", {}, `With any other noise that has this loss, at most ${risk.any_noise_text}. `, totals.delta === "0" ? "" : `At worst ${risk.certainty_text} certain afterwards, except with probability δ = ${totals.delta} (ε = ${risk.epsilon_text}).`));
+  }), el("p", { class: "scale", "aria-hidden": "true" }, el("span", {}, "never right"), el("span", {}, "coin flip"), el("span", {}, "always right")));
 }

@@ -138,7 +138,7 @@ async function restore() {
   } catch { /* the stored scenarios don't fit this catalog: start afresh */ }
 }
 
-// The pictures start with the first pinned group, or with the first published level.
+// The charts start with the first pinned group, or with the first published level.
 function firstFocus() {
   const pin = store.pins.length && [...start.pins, ...start.pins_pr].find((each) => pinId(each) === pinId(store.pins[0]));
   if (pin && store.scenario.entries[pin.sources[0][0]][pin.sources[0][1]].on) return { tabulation: pin.sources[0][0], level: pin.sources[0][1], pin: store.pins[0] };
