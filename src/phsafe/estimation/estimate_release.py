@@ -143,7 +143,7 @@ def _truncation(release: Measured, cells: Everybody) -> dict[str, Any]:
     """How the people beyond the thresholds were estimated, and how many they are."""
     return {
         "people": _people_beyond(release, cells),
-        "measured": list(cells.measured),
+        "measured": [tabulation.name for tabulation in cells.measured],
         "public_shares": public_shares().source,
         "about": cells.about,
         "without_shares": list(cells.unknown),
