@@ -150,15 +150,20 @@ def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = 
     truth = world.keys["TRUTH"].to_numpy()
     names = ("COVERED", "SQUARE", "WIDTH", "COVERED_CUT", "SQUARE_CUT", "WIDTH_CUT")
     found = {name: np.zeros(len(truth)) for name in names}
+    held = []
     for drawn, fit in world.draws(draws, seed):
         for end, cells in (("", everybody(drawn, fit, shares)), ("_CUT", fit)):
             center, width = sums @ cells.estimates, np.sqrt(cells.variance(sums))
             low, high = NORMAL.shortest(-center / width)
             low, high = np.maximum(np.floor(center + width * low), 0), np.ceil(center + width * high)
-            found["COVERED" + end] += (low <= truth) & (truth <= high)
+            inside = (low <= truth) & (truth <= high)
+            found["COVERED" + end] += inside
             found["WIDTH" + end] += high - low
             found["SQUARE" + end] += np.square(center - truth)
-    return world.keys.with_columns(**{name: values / draws for name, values in found.items()})
+            if not end:
+                held.append(inside)
+    means = {name: values / draws for name, values in found.items()}
+    return world.keys.with_columns(**means, HELD=np.array(held, float).T)
 
 
 def _households(release: Measured, counts: Counts) -> dict[tuple[str, str, str], int]:
@@ -218,11 +223,17 @@ def coverage_report(lines: pl.DataFrame) -> str:
             f"| {row['TABLE']} | {row['TYPE']} {row['LEVEL']} | {' | '.join(share)} "
             f"| {row['SQUARE']:.1f} | {row['SQUARE_CUT']:.1f} | {row['WIDTH']:.0f} | {row['WIDTH_CUT']:.0f} |"
         )
-    nation = lines.filter(n >= 100, TYPE="USA").group_by("TABLE").agg(pl.col("COVERED").mean()).sort("TABLE")
-    pooled = ", ".join(f"{table} {100 * share:.1f}" for table, share in nation.iter_rows())
+    nation = lines.filter(n >= 100, TYPE="USA")
+    pooled = ", ".join(f"{table} {_pooled(nation.filter(TABLE=table))}" for table in sorted(set(nation["TABLE"])))
     regions = lines.filter(n >= 100, TYPE="STATE").group_by("TABLE", "REGION").agg(pl.col("COVERED").mean())
     worst = [f"{t} {100 * s:.1f} ({r})" for t, r, s in regions.sort("COVERED").group_by("TABLE").first().iter_rows()]
     return "\n".join([*out, f"\nNation rows pooled: {pooled}. Worst state: {', '.join(sorted(worst))}."])
+
+
+def _pooled(lines: pl.DataFrame) -> str:
+    """Coverage of some lines with its standard error: lines of one release share noise, releases don't."""
+    by_release = 100 * lines["HELD"].to_numpy().mean(axis=0)
+    return f"{by_release.mean():.1f} ± {by_release.std(ddof=1) / len(by_release) ** 0.5:.1f}"
 
 
 def public_shares(

@@ -151,6 +151,7 @@ def sbom() -> dict[str, object]:
         for name, own in references.items()
         for reference in own
     ]  # fmt: skip
+    javascript = bundled()
     needs = {root: [Requirement(text).name for text in project["dependencies"]]} | {
         reference: _needs(name) for name, own in references.items() for reference in own
     }
@@ -166,14 +167,30 @@ def sbom() -> dict[str, object]:
             },
             "properties": [{"name": "phsafe:requirements/run.lock:sha256", "value": digest}],
         },
-        "components": components,
+        "components": [*components, javascript],
         "dependencies": [
             {
                 "ref": reference,
-                "dependsOn": sorted({r for name in names for r in references.get(canonicalize_name(name), [])}),
+                "dependsOn": sorted(
+                    {r for name in names for r in references.get(canonicalize_name(name), [])}
+                    | ({javascript["bom-ref"]} if reference == root else set())
+                ),
             }
             for reference, names in needs.items()
         ],
+    }  # fmt: skip
+
+
+def bundled() -> dict[str, object]:
+    """The JavaScript library in the package itself, as a component; its version is in its licence file."""
+    name, static = "write-excel-file", HERE.parent / "src" / "phsafe" / "reports" / "static"
+    version = re.match(rf"{name} ([\d.]+),", (static / f"{name}.LICENSE.txt").read_text(encoding="utf-8"))
+    assert version, f"{name}.LICENSE.txt: expected to begin with the name and version"
+    purl = f"pkg:npm/{name}@{version[1]}"
+    digest = hashlib.sha256((static / f"{name}.min.js").read_bytes()).hexdigest()
+    return {
+        "type": "library", "bom-ref": purl, "name": name, "version": version[1], "purl": purl,
+        "licenses": [{"expression": "MIT"}], "hashes": [{"alg": "SHA-256", "content": digest}],
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The error that users see: one sentence for each problem, all problems together, never a value of a record."""
+"""The errors that users see, with exit codes and “did you mean”: all problems at once, never a value of a record."""
 
 from __future__ import annotations
 

@@ -108,7 +108,26 @@ def test_find_a_figure_with_its_interval(report, estimates, open_page):
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Compare with another region or group").click()
-    expect(page.get_by_text("Wyoming: Asian alone minus")).to_be_in_viewport()
+    expect(page.get_by_text("Total: Wyoming minus")).to_be_in_viewport()
+    expect(page.get_by_text("PH1 Average Household Size by Age, Asian alone", exact=True)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize(
+    ("typed", "where", "table"),
+    [
+        ("children in Wyoming", "Wyoming: Total population", "PH3"),
+        ("average household size of Native Hawaiians in Oregon", "Oregon: Native Hawaiian", "PH1"),
+        ("black kids, West Virginia", "West Virginia: Black or African American alone", "PH3"),
+    ],
+)
+def test_search_as_one_would_ask(report, open_page, typed, where, table):
+    """The first result has the region, the group and the line that were asked for."""
+    page = open_page(report)
+    page.get_by_label("Search region, group or line").fill(typed)
+    page.keyboard.press("Enter")
+    expect(page.locator("#where")).to_contain_text(where)
+    expect(page.locator(f'[data-table="{table}"] tr.found')).to_be_in_viewport()
+    expect(page.locator(f'[data-table="{table}"] tr.found')).to_contain_text("Total")
 
 
 def expected_difference(first, second, widen: float):

@@ -80,7 +80,7 @@ def test_a_wrong_command_exits_with_2_and_adds_nothing(phsafe_command, ledger, m
 
 def test_unknown_states_are_refused(phsafe_command, tmp_path):
     done = phsafe_command("ledger", "init", tmp_path / "l", "--cap", "1", "--states", "44,99")
-    assert done.code == 1 and "expected states' FIPS codes, got '99'" in done.err
+    assert done.code == 1 and "expected states as FIPS codes, postal codes or names, got '99'" in done.err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -244,10 +245,28 @@ class TestBadInput:
     def test_invalid_state_filters(self, us_document, states, words):
         assert any(words in reason and "state_filter" in reason for reason in reasons(us_document, state_filter=states))
 
+    @pytest.mark.parametrize("states", [["RI", "WY"], ["Wyoming", "rhode island"], ["56", "RI"]])
+    def test_states_by_postal_code_and_name(self, us_document, states):
+        config = Config.load(us_document | {"state_filter": states})
+        assert config == Config.load(us_document | {"state_filter": ["44", "56"]})
+        assert "repeated" in reasons(us_document, state_filter=[*states, "44"])[0]
+
+    def test_a_name_like_that_of_a_shipped_config(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for name, hint in (
+            ("usa", "; shipped configs: pr, pr-measured, us, us-measured"),
+            ("us", "config us > us.json"),
+        ):
+            with pytest.raises(ConfigError, match=re.escape(hint)):
+                Config.load(name)
+        with pytest.raises(ConfigError) as caught:
+            Config.load("parameters.json")
+        assert "shipped" not in str(caught.value)
+
     def test_puerto_rico_has_no_national_level(self, pr_document):
         found = reasons(with_budget(pr_document, Decimal("0.1"), "PH3", "usa_A-G"))
         assert found == (
-            "privacy_budget, PH3: expected 0 for usa_A-G in a Puerto Rico config (which has no national levels)",
+            "privacy_budget, PH3: expected 0 for usa_A-G because a Puerto Rico config has no national levels, got more",
         )
 
     def test_unknown_and_missing_names(self, us_document):

@@ -132,6 +132,18 @@ def test_cover_says_who_publishes_and_how_to_cite(estimates, tmp_path):
     assert problems(out / "tables" / "csv-metadata.json") == []
 
 
+def test_texts_of_the_publication_are_shown_as_they_are(estimates, tmp_path):
+    """Neither a formula in the workbook, nor HTML or Markdown in the codebook."""
+    hostile = '=HYPERLINK("http://example.org","x")<script>alert(1)</script>*b*'
+    about = Publication(title=hostile, agency=hostile, contact=hostile, licence=hostile, version=hostile)
+    out = replace(estimates, config=replace(estimates.config, publication=about)).write(tmp_path / "out")
+    cover = openpyxl.load_workbook(out / "tables.xlsx")["Cover"]
+    shown = [cell for row in cover.iter_rows() for cell in row if cell.value and hostile in str(cell.value)]
+    assert len(shown) >= 5 and {(cell.data_type, cell.hyperlink) for cell in shown} == {("s", None)}
+    page = (out / "tables" / "codebook.md").read_text()
+    assert "\\<script>" in page and not re.search(r"(?<!\\)<script>", page)
+
+
 def problems(metadata) -> list[str]:
     """What a validator of CSV on the Web finds wrong: metadata, columns, types, codes and keys."""
     with warnings.catch_warnings():
@@ -169,12 +181,20 @@ def test_named_tables_hold_the_published_values(estimates, written):
     for name in TABLES:
         frame = pl.read_parquet(folder / f"{name}.parquet")
         plain = pl.read_csv(folder / f"{name}.csv", schema=frame.schema)
-        assert plain.equals(frame) and frame.equals(estimates.table(name))
+        assert plain.equals(frame) and frame.equals(estimates.table(name).select(frame.columns))
         assert frame.select(COLUMNS).equals(estimates.tables[name])
     rows = estimates.table("ph7", region="WY", iteration="H").rows(named=True)
     assert (rows[0]["REGION"], rows[0]["RACE_ETHNICITY"]) == ("Wyoming", "Hispanic or Latino")
     for row in rows:
         assert bool(row["NOTE"]) == (row["UPPER_90"] - row["LOWER_90"] > row["ESTIMATE"])
+
+
+def test_a_printed_table_shows_names_and_values(estimates):
+    """Polars shows the first and last four columns of a wide frame."""
+    with pl.Config(tbl_cols=8, tbl_width_chars=200, tbl_rows=4):
+        shown = str(estimates.table("PH3", "Wyoming"))
+    for text in ("REGION ", "RACE_ETHNICITY", "LABEL", "ESTIMATE", "LOWER_90", "UPPER_90", "NOTE"):
+        assert text in shown
 
 
 def test_the_codebook_explains_every_code(estimates, written):

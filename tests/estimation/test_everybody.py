@@ -143,6 +143,10 @@ def test_public_shares_serve_a_release_that_measures_nothing(population, noisy):
         ("PH1_dropped", "PH3_dropped", "PH4_dropped", "PH6_dropped"),
         ("PH1_oversized", "PH2_oversized", "PH7_oversized"),
         ("PH3_dropped", ("PH1_dropped", "state_*"), ("PH7_oversized", "state_A-G")),
+        [("PH1_num", level) for level in ("usa_A-G", "state_A-G", "usa_H,I", "state_H,I")],
+        [(name, level) for name in ("PH1_num", "PH7", "PH4") for level in ("usa_A-G", "state_A-G")],
+        ["PH1_num", *((name, level) for name in ("PH2", "PH7") for level in ("state_*", "state_A-G", "state_H,I"))],
+        ["PH4_dropped", "PH4_oversized"],
     ],
 )
 def test_some_measurements_of_truncation_suffice(population, noisy, drop):
@@ -150,6 +154,37 @@ def test_some_measurements_of_truncation_suffice(population, noisy, drop):
     estimates = estimate_frames(config, noisy(config, population[1], seed=6))
     assert not set(drop) & set(estimates.diagnostics["truncation"]["measured"])
     assert all(share > 0.8 for share in covered(estimates, config, population[2]).values())
+
+
+@pytest.mark.parametrize(
+    ("drop", "sentence"),
+    [
+        ((), "measurements of dropped persons and oversized households, and from shares"),
+        ("PH1_dropped PH3_dropped PH4_dropped PH6_dropped", "It measures no dropped persons: their number per house"),
+        ("PH6_dropped PH6_oversized", "It measures nothing beyond the thresholds of PH6."),
+    ],
+)
+def test_notes_say_what_a_release_does_not_measure(population, noisy, drop, sentence):
+    config = measuring_config(tuple(drop.split()) if drop else ())
+    release = measured(config, noisy(config, population[1], seed=6))
+    about = everybody(release, fit(release)).about
+    assert sentence in about
+    assert about.count("measures no") == (1 if drop else 0)
+
+
+def test_oversized_households_of_groups_that_are_not_tabulated_still_count(population, noisy):
+    """Where a table has no races, the sum over the races of its oversized households says as much as their total."""
+    levels = ("usa_A-G", "state_A-G", "usa_H,I", "state_H,I")
+    totals = [(f"PH4_{kind}", level) for kind in ("dropped", "oversized") for level in ("usa_*", "state_*")]
+    without = [("PH4_oversized", level) for level in levels]
+
+    def deviation(drop):
+        release = measured(config := measuring_config(drop), noisy(config, population[1], seed=6))
+        row = sum_rows([release.blocks["PH4", "usa_*"].positions().ravel()], len(release.counts))
+        return float(everybody(release, fit(release)).variance(row)[0]) ** 0.5
+
+    none = [("PH4", level) for level in levels] + totals
+    assert deviation(none) < 0.5 * deviation(none + without)
 
 
 def test_effects_condition_like_dense_algebra(population, noisy):
@@ -193,13 +228,13 @@ def test_a_release_learns_that_large_households_recur(population, noisy):
     copies = 64
 
     def clump(of):
-        release = measured(config, noisy(config, of, seed=8))
+        release = measured(config, noisy(config, of, seed=10))
         fitted = fit(release)
         spreads = _learned(release, fitted, list(_universes(release)), public_shares())
         return {spread.clump for spread in spreads}
 
     assert clump(kept) == {1.0}
-    sampled = {key: copies * np.random.default_rng(9).binomial(values, 1 / copies) for key, values in kept.items()}
+    sampled = {key: copies * np.random.default_rng(10).binomial(values, 1 / copies) for key, values in kept.items()}
     (found,) = clump(sampled)
     assert found >= copies / 4
 
@@ -207,6 +242,8 @@ def test_a_release_learns_that_large_households_recur(population, noisy):
 def test_a_factor_climbs_only_with_evidence():
     steep = climb("clump", Spread(), lambda spread: -((np.log2(spread.clump) - 5) ** 2))
     assert steep.clump == 16.0  # The last step, to 32, raises the likelihood by 1 only.
+    gentle = climb("clump", Spread(), lambda spread: 1.5 * min(np.log2(spread.clump), 5))
+    assert gentle.clump == 16.0  # No step raises it by 2, but four together do.
     assert climb("common", Spread(), lambda spread: 10 * np.log(spread.common)).common == 4.0
     assert climb("common", Spread(), lambda spread: -10 * np.log(spread.common)).common == 0.25
     assert climb("groups", Spread(), lambda spread: 0.1 * spread.groups) == Spread()

@@ -195,7 +195,7 @@ def test_what_has_no_finished_solution_is_refused(config):
         solve(config, {"total": 2, "locks": locks, "groups": groups}, aim="finished")
     with pytest.raises(PHSafeError, match="nothing to solve for"):
         solve(config, {"total": 2, "locks": {"*": [level.key for level in LEVELS]}}, aim="finished")
-    with pytest.raises(PHSafeError, match="for finished tables only"):
+    with pytest.raises(PHSafeError, match="only with targets for finished tables; add --for finished"):
         solve(config, {"total": 1, "worse": 0})
     off = {"moe": {"PH6": {"usa_*": 0}}, "total": 1, "groups": [{"tabulation": "PH6", "cell": 4, "level": "usa_*"}]}
     with pytest.raises(PHSafeError, match="expected a level that is published"):

@@ -87,7 +87,7 @@ def test_a_groups_margin_is_that_of_its_line():
     people = round(groups()["56", "E"][1] * sum(cells()["PH3"].values()))
     assert pin.sizes[0] == people
     low, high = people - known["moe"], people + known["moe"]
-    assert known["sentence"] == f"about {people}, published as {low:.0f} to {high:.0f}"
+    assert known["sentence"] == f"about {people}, published as {low:.0f} to {high:.0f} in 9 of 10 releases"
     average = PinnedGroup.from_dict({**AVERAGE, "people": "1,500", "units": "650"}, CENSUS_2020)
     assert margin(average, found)["moe"] == pytest.approx(_delta_method(found, average, 1500, 650))
 
@@ -179,7 +179,7 @@ def test_the_baseline_can_be_any_scenario_and_levels_come_and_go():
     assert {row["tabulation"] for row in back["gone"]} == {"PH7"}
     pin = back["pins"][0]
     assert not pin["published"]
-    assert pin["problem"] == "not published: PH7 is switched off for State × ethnicity (H, I)"
+    assert pin["problem"] == "not published: switch on PH7 for State × ethnicity (H, I)"
     assert pin["change"]["measured"]["text"] == "no longer published"
 
 
@@ -201,7 +201,7 @@ def test_an_invalid_baseline_is_reported_and_leaves_the_rest():
     answer = asked(scenario_2020().to_dict(), [CHILDREN], baseline=bad)
     assert "expected a number" in answer["baseline"]["problems"]["entries.PH3.state_*"]
     assert answer["pins"][0]["change"]["measured"] is None
-    assert answer["sentence"]["cost"] == "This choice costs a privacy loss of ρ = 1.257281."
+    assert answer["sentence"]["cost"] == "This choice has a privacy loss of ρ = 1.257281."
 
 
 @pytest.mark.parametrize(

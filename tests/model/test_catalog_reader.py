@@ -167,11 +167,11 @@ BAD = {
         lambda d: d["tables"][0]["average"]["per"].update({"1": "1"}),
         "PH1, average, per 1: expected a whole number, got '1'",
     ),
-    "an unknown level": (lambda d: d["levels"].append("moon_*"), "levels: expected geographies and iteration levels"),
+    "an unknown level": (lambda d: d["levels"].append("moon_*"), "expected a geography with an iteration level"),
     "a repeated level": (lambda d: d["levels"].append("usa_*"), "expected every level once"),
     "a geography without a level": (
         lambda d: d["levels"].remove("county_H,I"),
-        "levels: expected levels of every geography and iteration level, got none of county",
+        "levels: expected every geography and iteration level in a level, got none for county",
     ),
     "a region as a number": (
         lambda d: d["geographies"][2]["regions"].update({"44005": 5}), "county, regions: expected text, got 5",
@@ -195,7 +195,7 @@ BAD = {
     ),
     "a threshold that the table doesn't have": (
         lambda d: d["tables"][0]["truncation"][0].update(beyond="PH7"),
-        "PH1_dropped, beyond: expected one of PH1_num, PH1_denom, got 'PH7'",
+        "PH1_dropped, beyond: expected a tabulation of the table (PH1_num, PH1_denom), got 'PH7'",
     ),
     "a threshold of units": (
         lambda d: d["tables"][0]["truncation"][0].update(beyond="PH1_denom"),

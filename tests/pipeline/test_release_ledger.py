@@ -110,7 +110,7 @@ def test_puerto_rico_and_the_states_have_ledgers_of_their_own(release, us, us_do
         release("us", us_document, progress=lambda stage, _: stages.append(stage))
     assert stages == [], "before anything is counted"
     release("us", us_document, "us.ledger", new_ledger=True, cap=9)
-    with pytest.raises(LedgerError, match="also about 72; each population has a ledger of its own"):
+    with pytest.raises(LedgerError, match="also about 72; use a separate ledger for each population"):
         release("pr", ledger="us.ledger")
     release("part", us_document | {"state_filter": ["44", "56"]}, "us.ledger")
 

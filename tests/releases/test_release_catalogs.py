@@ -85,8 +85,8 @@ def all_commands(phsafe_command, release, tmp_path):
 
 def test_a_release_of_format_1_opens(phsafe_command, tmp_path):
     note = all_commands(phsafe_command, FORMAT_1, tmp_path)
-    assert "from before releases recorded their catalog" in note
-    assert "from before releases recorded their catalog" in (tmp_path / "report.html").read_text()
+    assert "predates the recording of catalogs" in note
+    assert "predates the recording of catalogs" in (tmp_path / "report.html").read_text()
     opened = Release.open(FORMAT_1)
     assert opened.tables == ("PH1", "PH2", "PH7", "PH8") and opened.config.catalog == CENSUS_2020
     assert opened.table("PH8")["TABULATION"].unique().sort().to_list() == ["PH8_denom", "PH8_num"]
@@ -212,9 +212,9 @@ def swap_in_manifest(document):
 
 
 FORGED = {
-    "swapped cells": (swap_in_manifest, "catalog_sha256 in the manifest is not what"),
-    "another hash": (lambda d: d.update(catalog_sha256="0" * 64), "catalog_sha256 in the manifest is not what"),
-    "fields left out": (lambda d: d["catalog"].pop("columns"), "catalog in the manifest is not what"),
+    "swapped cells": (swap_in_manifest, "catalog_sha256 in the manifest doesn't match"),
+    "another hash": (lambda d: d.update(catalog_sha256="0" * 64), "catalog_sha256 in the manifest doesn't match"),
+    "fields left out": (lambda d: d["catalog"].pop("columns"), "catalog in the manifest doesn't match"),
     "no catalog": (lambda d: d.pop("catalog"), "expected the catalog as a JSON object"),
     "a path as the catalog": (lambda d: d.update(catalog="own.json"), "expected the catalog as a JSON object"),
     "overlapping cells": (

@@ -78,7 +78,7 @@ DAMAGE = {
     ),
     "a loss as a string": (lambda f: edit(f, lambda m: m["privacy"].update(rho="1.257281")), "rho in the privacy"),
     "another loss beside it": (
-        lambda f: edit(f, lambda m: m["privacy"].update(rho_for_a_household=0.0001)), "has more than its config gives",
+        lambda f: edit(f, lambda m: m["privacy"].update(rho_for_a_household=0.0001)), "more than its config implies",
     ),
     "no privacy statement": (lambda f: edit(f, lambda m: m.pop("privacy")), "no privacy statement"),
     "unlisted files": (lambda f: edit(f, lambda m: m["files"].popitem()), "doesn't list exactly"),
@@ -126,7 +126,7 @@ def test_check_against_the_ledger_finds_an_older_copy(phsafe_command, folder, tm
     opened = Release.open(folder)
     ledger.charge(plan(opened.config).total, opened.release_id, {})
     unfinished = phsafe_command("check", folder, "--ledger", ledger.path)
-    assert unfinished.code == 1 and "it was charged, not finished" in unfinished.err
+    assert unfinished.code == 1 and "it was charged but never finished" in unfinished.err
     ledger.finish(opened.release_id, hashes(folder))
     assert phsafe_command("check", folder, "--ledger", ledger.path).code == 0
 

@@ -176,7 +176,7 @@ def test_truncation_is_stated_in_people(two, two_estimates, two_page, tmp_path):
     for name, people in two_estimates.diagnostics["truncation"]["people"].items():
         limit = two.config.tau[name]
         assert f"{limit} about {people['estimate']:,} ({people['lower']:,} – {people['upper']:,})" in shown
-    assert "include the others again" in shown
+    assert "add the others back" in shown
     truncated = phsafe.estimate(two, target="truncated")
     shown = words(phsafe.report(two, tmp_path / "r.html", estimates=truncated))
     assert "leave the others out" in shown and "about 0" not in shown
@@ -227,7 +227,7 @@ def test_estimates_of_another_release_are_refused_with_every_reason(
     assert outcome.code == 1
     assert "PH1.csv: its rows don't match the config of the release" in outcome.err
     assert "PH3.csv: expected every estimate inside its interval, got" in outcome.err
-    assert "PH4.csv: expected the columns REGION_TYPE" in outcome.err
+    assert "PH4.csv: expected a finished table with REGION_TYPE" in outcome.err
     assert not (tmp_path / "r.html").exists()
     with pytest.raises(PHSafeError, match=r"expected tables estimated from release .*, got tables from another"):
         other = phsafe.estimate(partial("one table"))
@@ -327,7 +327,7 @@ def test_the_page_says_what_a_mode_assumes(partial, tmp_path):
         page = tmp_path / f"{name}.html"
         phsafe.report(partial(name).path, page)
         texts[name] = page.read_text(encoding="utf-8")
-    assert "include everybody" in texts["structured"] and "include everybody" not in texts["tight"]
+    assert "include everyone" in texts["structured"] and "include everyone" not in texts["tight"]
     for name, shown in texts.items():
         for phrase in ("the larger of two sums", "geography of an address is public"):
             assert (phrase in shown) == (name != "one table")

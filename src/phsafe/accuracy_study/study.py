@@ -1,4 +1,4 @@
-"""The accuracy study: count public data exactly, release it in memory many times, and compare."""
+"""The accuracy study: count public data exactly (other data are refused), release it in memory many times, compare."""
 
 from __future__ import annotations
 

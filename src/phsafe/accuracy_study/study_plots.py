@@ -1,4 +1,4 @@
-"""Plots as plain SVG, self-contained, for light and dark screens and paper."""
+"""Plots of an accuracy study as plain SVG, for light and dark screens and paper."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def finished(accuracy: Accuracy) -> str:
     error_heads = ["Table", "Level", "Lines", *heads("MAE", "RMSE", "bias"), "truncation bias"]
     coverage_heads = ["Table", "Level", *heads("%"), "70 to 100 %", *heads("truncated, %", "width")]
     return f"""<section><h2>Finished tables{_of(accuracy)}</h2>
-<p>{accuracy.estimated} of the releases, finished by both methods. Coverage is of the true value, everybody counted
+<p>{accuracy.estimated} of the releases, finished by both methods. Coverage is of the true value, with everyone counted
 (± its standard error between releases); further columns show how often the interval contains the truncated value, which
 is all that the independent method estimates. The dashed line is at 90 %; the blue dot is the joint method, the other
 one the independent method. Averages over no households are undefined and left out. Bias by region and by size is shown

@@ -33,7 +33,7 @@ class Curve:
 
     @property
     def best(self) -> Point:
-        """The point with the lowest total error; of equals, the one with the smallest threshold."""
+        """The point with the lowest total error; if several have it, the one with the smallest threshold."""
         return min(self.points, key=lambda point: point.total)
 
     @property

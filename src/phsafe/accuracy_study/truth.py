@@ -45,7 +45,7 @@ def exact_counts(
 
 
 def empty_regions(config: Config, untruncated: grid.Counts) -> list[str]:
-    """The regions of the config in which nobody was counted."""
+    """The regions of the config in which no one was counted."""
     total: dict[str, int] = {}
     for tabulation, level, _ in config.measurements():
         sums = untruncated[tabulation.name, level.key].reshape(-1, len(tabulation.cells)).sum(axis=1)

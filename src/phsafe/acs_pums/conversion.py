@@ -1,4 +1,4 @@
-"""Convert PUMS files: stage, map and check the records, then write the data folder atomically."""
+"""Convert PUMS files: stage, map and check records, repeat them by weight on request, write the folder atomically."""
 
 from __future__ import annotations
 

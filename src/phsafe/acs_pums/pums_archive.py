@@ -1,4 +1,4 @@
-"""The CSV files to convert: plain files and members of zips, which are streamed and never unpacked to disk.
+"""The CSV files to convert: plain files and members of zips, which are checked for size, streamed, never unpacked.
 
 Zips are untrusted input: member names, sizes and compression are checked before anything is unpacked, and the declared
 sizes are compared with the size of the zip itself.

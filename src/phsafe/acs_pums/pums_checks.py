@@ -1,4 +1,4 @@
-"""Checks before a folder is written: that the files belong together and that values are valid codes.
+"""Checks before a folder is written: files and years belong together, and codes and weights are valid.
 
 All problems are reported together, each with a count; no message contains a value of a record.
 """

@@ -1,4 +1,7 @@
-"""The `phsafe` command: parses the command line and calls the Python API. Imports heavy packages only when needed."""
+"""The `phsafe` command: parses the command line, calls the Python API, and prints any error with its exit code.
+
+Imports heavy packages only when needed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe accuracy`."""
+"""`phsafe accuracy`: its options (trials, thresholds, jobs), and the tables of errors that it prints."""
 
 from __future__ import annotations
 

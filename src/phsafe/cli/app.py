@@ -1,4 +1,4 @@
-"""The list of commands."""
+"""The list of commands, the text and layout of `--help`, and `--version`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, with their defaults, and what makes a value invalid."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ OUTPUT_OPTIONS: dict[str, tuple[Any, Any]] = {
         False,
     ),
     "quiet": (
-        Annotated[bool, typer.Option("--quiet", help="Print no notices, warnings or progress, only errors.")],
+        Annotated[
+            bool, typer.Option("--quiet", help="Print only results and errors: no notices, warnings or progress.")
+        ],
         False,
     ),
     "log": (

@@ -1,4 +1,4 @@
-"""`phsafe audit`."""
+"""`phsafe audit`: its options, and the table of verdicts that it prints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def audit(
     if out is not None and out.suffix.lower() != ".svg":
         raise typer.BadParameter(f"expected a file name ending in .svg, got {out.name}", param_hint="--out")
     if out is not None and (out.exists() or not out.absolute().parent.is_dir()):
-        raise OutputError(f"{out}: expected a new file in an existing folder")
+        raise OutputError(f"{out}: expected a new file in an existing folder; choose another name")
     with progress_bar("audit") as progress:
         findings = run(trials, progress=progress)
     if out is not None:

@@ -1,4 +1,4 @@
-"""`phsafe budget`."""
+"""`phsafe budget`: its options (`--delta`, `--compare`, `--finished`), and what it prints."""
 
 from __future__ import annotations
 

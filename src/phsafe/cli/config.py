@@ -1,4 +1,4 @@
-"""`phsafe config`."""
+"""`phsafe config`: prints a config that ships with the package, or lists them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def config(
         str | None, typer.Argument(metavar="[NAME]", help="Name of a shipped config (default: list them).")
     ] = None,
 ) -> None:
-    """Print a config that ships with PHSafe, such as the one of 2020; without a name, list them."""
+    """Print a config that ships with PHSafe, such as the 2020 config; without a name, list them."""
     from phsafe.configs.shipped import shipped_names, shipped_text
 
     if name is not None:

@@ -1,4 +1,4 @@
-"""Console output: results on standard output, notices and progress on standard error and in the log."""
+"""Console output: results on standard output; notices, warnings and the progress bar on standard error and the log."""
 
 from __future__ import annotations
 

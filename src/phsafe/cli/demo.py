@@ -1,4 +1,4 @@
-"""`phsafe demo`."""
+"""`phsafe demo`: its argument, and what it prints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from phsafe.pipeline.demo import Demo
 
 
-#: The table that is shown, of counts.
+#: The table that is shown, which has counts.
 HEADLINE = "PH7"
 #: What to open in the demo's folder, and why.
 NEXT = {
@@ -28,7 +28,7 @@ def demo(
         Path | None, typer.Argument(metavar="[OUT]", help="Folder to create (default: phsafe-demo).")
     ] = None,
 ) -> None:
-    """Run every step on two synthetic states, and compare one state's finished tables with the truth."""
+    """Run every step on two synthetic states, and compare a finished table of one state with the truth."""
     from phsafe.cli import console
     from phsafe.model.exact_numbers import text
     from phsafe.model.schema import STATES as NAMES
@@ -44,9 +44,9 @@ def demo(
             "folder": str(out), "release_id": made.release.release_id, "loss": loss.unbounded,
             "loss_bounded": loss.bounded,
         },
-        f"Made {HOUSEHOLDS:,} households in {' and '.join(NAMES[s] for s in STATES)}; none of them real.",
+        f"Made {HOUSEHOLDS:,} synthetic households in {' and '.join(NAMES[s] for s in STATES)}.",
         _headline(made, STATES[0], NAMES[STATES[0]]),
-        "Only synthetic people have a truth to show: a real one is never published.",
+        "The truth is shown because these people are synthetic; a real one stays secret.",
         f"Privacy loss ρ: {text(loss.unbounded)} (a person added or removed), {text(loss.bounded)} (changed)",
         "\nNext:",
         *(console.linked(f"  {out / name}  {what}", out / name) for name, what in NEXT.items()),
@@ -57,7 +57,7 @@ def demo(
 
 
 def _headline(made: Demo, region: str, name: str) -> Table:
-    """One finished table of one state beside the truth, which only synthetic data have."""
+    """One finished table of one state beside the truth, which can only be shown for synthetic data."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

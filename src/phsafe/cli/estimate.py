@@ -1,4 +1,4 @@
-"""`phsafe estimate`."""
+"""`phsafe estimate`: its options (method, target, draws, format, `--force`), and what it prints."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def estimate(
         }
     )  # fmt: skip
     note(linked(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.", out))
+    note("To read: tables.xlsx. To compute with: tables/, with names of regions, groups and lines.")
     if "truncation" in estimates.diagnostics:
         note(estimates.diagnostics["truncation"]["about"])
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

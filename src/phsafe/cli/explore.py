@@ -1,4 +1,4 @@
-"""`phsafe explore`."""
+"""`phsafe explore`: its options (port, host, shares, browser), and opening a config, a release or a link."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ def _config(path: Path | None, catalog: Path | None) -> Config | None:
     if not path.is_dir():
         return Config.load(path, catalog)
     if catalog is not None:
-        raise ConfigError("--catalog: expected none with a release, which has its own")
+        raise ConfigError("--catalog: expected none with a release, which has its own catalog; leave it out")
     return Release.open(path).config

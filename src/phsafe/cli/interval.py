@@ -1,4 +1,4 @@
-"""`phsafe interval`."""
+"""`phsafe interval`: its options, and the estimate of an expression that it prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--json` prints: for each command, the keys of its document and their meaning. The documentation shows this."""
+"""What `--json` prints: for each command, the keys of its document and their meaning. The documentation shows them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DOCUMENTS: dict[str, dict[str, str]] = {
         "trials": "number of simulated releases of each variant",
         "estimated": "number of them from which tables were estimated",
         "variants": "the variants of the config",
-        "empty_regions": "regions in which nobody was counted",
+        "empty_regions": "regions in which no one was counted",
     },
     "check": {"folder": "the release folder"}
     | _ID
@@ -109,7 +109,7 @@ DOCUMENTS: dict[str, dict[str, str]] = {
     "ledger show": {
         "format": "2",
         "privacy": "zcdp (amounts are ρ) or puredp (ε)",
-        "population": "whom it is for, or null",
+        "population": "the people it is for, or null",
         "states": "their states, or null",
         "cap": "total unbounded loss allowed",
         "max_rho": "the largest loss of one release, or null",

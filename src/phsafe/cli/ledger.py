@@ -37,12 +37,16 @@ def init(
         str,
         typer.Option(metavar="DEFINITION", help="Unit of the ledger: zcdp (ρ, for releases of both kinds) or puredp."),
     ] = "zcdp",
-    population: arg.Population = None,
+    population: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Population of the ledger (default: that of the first release).")
+    ] = None,
     states: Annotated[
         str | None,
         typer.Option(metavar="CODES", help="States covered: us, pr, or 44,56 (default: those of the first release)."),
     ] = None,
-    max_rho: arg.MaxRho = None,
+    max_rho: Annotated[
+        str | None, typer.Option(metavar="RHO", help="Largest unbounded loss of one release (default: 10).")
+    ] = None,
     supersede: Annotated[
         bool, typer.Option("--supersede", help="Replace the ledger that is or was here; the old file is kept.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`phsafe pums`."""
+"""`phsafe pums`: its options (`--expand`, format, threads), and the table of states that it prints."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def pums(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILES...",
-            help="ACS PUMS person files and housing files: CSV, or the Bureau's zips; one year, any states.",
+            metavar="FILES",
+            help="ACS PUMS person files and housing files: CSV, or the Bureau's zips; all of the same year or five "
+            "years, for any states.",
         ),
     ],
     expand: Annotated[

@@ -1,4 +1,4 @@
-"""`phsafe registry`."""
+"""`phsafe registry`: its options (name, curator, use, date, author)."""
 
 from __future__ import annotations
 

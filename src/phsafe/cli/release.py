@@ -1,4 +1,4 @@
-"""`phsafe release` and `phsafe check`."""
+"""`phsafe release` and `phsafe check`: their options, and what they print."""
 
 from __future__ import annotations
 

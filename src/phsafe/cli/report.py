@@ -1,4 +1,4 @@
-"""`phsafe report`."""
+"""`phsafe report`: its options (estimates, title, `--force`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe solve`."""
+"""`phsafe solve`: its options (`--for`, baseline), the config that it writes, and what it prints."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def solve(
         typer.Option(
             "--for",
             metavar="AIM",
-            help="What margins are about: measured (noisy counts) or finished (tables after joint estimation).",
+            help="Which margins to solve for: measured (noisy counts) or finished (tables after joint estimation).",
         ),
     ] = "measured",
     baseline: Annotated[
         Path | None,
         typer.Option(
-            metavar="CONFIG", help="With --for finished: the config to compare margins with, instead of the given one."
+            metavar="CONFIG", help="With --for finished: the config to compare margins with (default: CONFIG)."
         ),
     ] = None,
     catalog: arg.CatalogPath = None,

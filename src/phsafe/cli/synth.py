@@ -1,4 +1,4 @@
-"""`phsafe synth`."""
+"""`phsafe synth`: its options (households, states, seed, format)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from phsafe.cli import arguments as arg
 def synth(
     out: arg.OutPath,
     households: Annotated[int, typer.Option(metavar="N", help="Number of households.")],
-    states: Annotated[str, typer.Option(help="us, pr, or FIPS codes separated by commas, such as 44,56.")] = "us",
+    states: Annotated[str, typer.Option(help="us, pr, or states separated by commas, such as 44,56 or RI,WY.")] = "us",
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
     format: Annotated[str, typer.Option(help="parquet (one file per state) or csv.")] = "parquet",
 ) -> None:

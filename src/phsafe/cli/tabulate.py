@@ -1,4 +1,4 @@
-"""`phsafe tabulate`."""
+"""`phsafe tabulate`: its options (`--finished`, `--no-truncate`), and what it prints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tabulate(
     *,
     options: EngineOptions,
 ) -> None:
-    """Write exact counts or finished tables. [bold red]NOT PRIVATE[/]: only for people who may see the records."""
+    """Write exact counts, or exact tables. [bold red]NOT PRIVATE[/]: only for people who may see the records."""
     from phsafe.cli.console import note, progress_bar, result, warn
     from phsafe.pipeline import calls
     from phsafe.pipeline.exact_counts import NOT_PRIVATE

@@ -1,4 +1,4 @@
-"""`phsafe validate`."""
+"""`phsafe validate`: its options, what it prints, and how it exits after violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`phsafe workbook`."""
+"""`phsafe workbook`: its options."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from phsafe.configs import config_rules as rules
 from phsafe.configs.publication import Publication
-from phsafe.errors import ConfigError
+from phsafe.errors import ConfigError, did_you_mean
 from phsafe.model.document_files import read_document
 from phsafe.model.exact_numbers import text
 from phsafe.model.levels import Level, in_puerto_rico
@@ -258,8 +258,10 @@ def _read(path: Path) -> dict[str, Any]:
         from phsafe.configs.shipped import shipped_names  # noqa: PLC0415  (imports this module)
 
         name = str(path).lower()
-        if path.is_file() or name not in shipped_names():
+        if path.is_file() or not did_you_mean(name, shipped_names()):
             raise
+        if name not in shipped_names():
+            raise ConfigError(f"{error}; shipped configs: {', '.join(shipped_names())} (phsafe config)") from None
         shell = f"phsafe config {name} > {name}.json"
         raise ConfigError(
             f"{error}; the shipped config is phsafe.config({name!r}), or in a terminal: {shell}"

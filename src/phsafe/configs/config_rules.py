@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from phsafe.configs.publication import MAX_TEXT, read_publication
 from phsafe.errors import ConfigError
 from phsafe.model.levels import in_puerto_rico
-from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES
+from phsafe.model.schema import PUERTO_RICO, STATES, US_STATES, state_code
 from phsafe.model.spec import Catalog, Tabulation
 from phsafe.privacy_math import sensitivity as sensitivities
 from phsafe.privacy_math.level_blocks import blocks_of, noise_factor
@@ -122,12 +122,15 @@ def _states(value: object, problems: list[str]) -> tuple[str, ...]:
     if isinstance(value, str) and value in STATE_NAMES:
         return STATE_NAMES[value]
     if not isinstance(value, list | tuple) or not value or not all(isinstance(s, str) for s in value):
-        expected = 'a list of two-digit state codes as text, such as ["44", "56"] (or "us" or "pr")'
+        expected = 'a list of states, such as ["44", "56"] or ["RI", "WY"] (or "us" or "pr")'
         problems.append(f"state_filter: expected {expected}, got {_show(value)}")
         return ()
+    value = [state_code(state) for state in value]
     unknown = sorted({s for s in value if s not in STATES})
     if unknown:
-        problems.append(f"state_filter: expected states' FIPS codes, got {', '.join(map(_show, unknown))}")
+        problems.append(
+            f"state_filter: expected states as FIPS codes, postal codes or names, got {', '.join(map(_show, unknown))}"
+        )
     repeated = sorted({s for s in value if value.count(s) > 1})
     if repeated:
         problems.append(f"state_filter: expected each state once, got {', '.join(map(_show, repeated))} repeated")
@@ -263,8 +266,8 @@ def _nation_in_puerto_rico(
         given = [key for key, budget in levels.items() if key in absent and budget > 0]
         if given:
             problems.append(
-                f"privacy_budget, {name}: expected 0 for {', '.join(given)} in a Puerto Rico config "
-                "(which has no national levels)"
+                f"privacy_budget, {name}: expected 0 for {', '.join(given)} "
+                "because a Puerto Rico config has no national levels, got more"
             )
 
 
@@ -282,7 +285,7 @@ def _mapping(
         problems.append(f"{context}: expected only {', '.join(names)}, got {', '.join(map(_show, unknown))}")
     missing = [name for name in needed if name not in value]
     if missing:
-        hint = "give its threshold" if context == "tau" else "write 0 for what you don't publish"
+        hint = "give every threshold" if context == "tau" else "write 0 for what you don't publish"
         problems.append(f"{context}: {', '.join(missing)} missing; {hint}")
     return {name: value[name] for name in names if name in value}
 

@@ -1,4 +1,4 @@
-"""The public grid: every population group and basis cell that a config publishes, in canonical order.
+"""The public grid: every group and cell that a config publishes, in canonical order; derived counts and variances.
 
 The grid depends on the config alone, so no row appears or disappears with the data (claim C1.4 of docs/privacy.md).
 Counts are passed around as one vector per measurement, in the order of `level_rows`.

@@ -65,15 +65,22 @@ def find_region(config: Config, region: str | int) -> Region:
 
 
 def find_iteration(config: Config, iteration: str) -> str:
-    """The code of an iteration, given by code or label.
+    """The code of an iteration, given by code or label, or by how only its label begins.
 
     Raises:
         PHSafeError: The config has no such iteration.
+
+    >>> us = Config.load("examples/us.json")
+    >>> [find_iteration(us, name) for name in ("e", "Native Hawaiian", "white alone")]
+    ['E', 'E', 'A']
     """
-    names = iteration_names(config)
+    names, wanted = iteration_names(config), iteration.strip().casefold()
     for code, label in names.items():
-        if iteration.strip().casefold() in (code.casefold(), label.casefold()):
+        if wanted in (code.casefold(), label.casefold()):
             return code
+    begun = [code for code, label in names.items() if wanted and label.casefold().startswith(wanted)]
+    if len(begun) == 1:
+        return begun[0]
     hint = did_you_mean(iteration, names.values())
     raise PHSafeError(f"iteration: expected one of {', '.join(names)} or its label, got {iteration!r:.60}{hint}")
 

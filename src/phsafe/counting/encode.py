@@ -1,6 +1,6 @@
-"""Step 1, encode: pack source columns into records, and mark the rows that violate a rule about a column.
+"""Step 1, encode: pack source columns into records, and mark rows with missing (null) or invalid values.
 
-A value means the same whatever its type in the file: numbers are 32-bit integers, codes are strings. Each distinct
+A value means the same regardless of its type in the file: numbers are 32-bit integers, codes are strings. Each distinct
 string is looked up once, never row by row. Marked rows are counted in step 3, once their household's state is known.
 """
 

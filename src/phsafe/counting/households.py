@@ -1,4 +1,4 @@
-"""Step 2, households: bring together the rows of each household key from all three tables.
+"""Step 2, households: bring together the rows of each household key from all three tables; exclude duplicate keys.
 
 Every later step treats households independently: one entry of these arrays, with its persons. A key that is not unique
 in units or in geo is excluded from every tabulation (claim C1.3 of docs/privacy.md).

@@ -3,7 +3,7 @@
 It runs five steps, each in its own module: encode → households → rules → truncate → vectorize. The result is a sum over
 households in which each household's contribution depends on its own rows alone (claim C1 of docs/privacy.md). As long
 as all rows of a household are in one partition, partitions can be counted anywhere, in any order, and added up. The
-kernel depends only on NumPy and Arrow, and every count goes through it, whatever the engine and the options.
+kernel depends only on NumPy and Arrow, and every count goes through it, with any engine and any options.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Kernel:
     cuts: tuple[UniverseCut, ...]
     digests: ValueDigests
     tabulations: tuple[TabulationCode, ...]
-    #: Whether to check the rules, too. Counts don't depend on it.
+    #: Whether to check the rules as well. Counts don't depend on it.
     validates: bool
     examples: int
 
@@ -165,7 +165,7 @@ class Kernel:
                 codes += gather(code.by_person, person_class)
                 counted.tallies[code.name + DROPPED].count(codes[rows])
             counted.tallies[code.name].count(codes)
-            if code.blind:  # Neither the unit nor truncation has a say (claim C17).
+            if code.blind:  # Depends on neither the unit nor truncation (claim C17).
                 public = np.where(located, public_region, self.regions) * code.per_region
                 codes = gather(public, h.of_person) + gather(code.by_person, person_class)
                 counted.tallies[code.name + BLIND].count(codes)

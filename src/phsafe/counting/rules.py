@@ -1,4 +1,4 @@
-"""Step 3, rules: validation rules about households. Only the number of violating rows is reported.
+"""Step 3, rules: validation of households, such as duplicate keys and codes that disagree. Only numbers are reported.
 
 A value that `encode` has reported as missing or outside its domain violates no further rule.
 """

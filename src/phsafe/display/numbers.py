@@ -1,4 +1,4 @@
-"""Number formats for display. The script of a report formats numbers the same way; a test compares the two."""
+"""Number formats, and the flag △ of wide intervals. A report's script formats the same way; a test compares the two."""
 
 from __future__ import annotations
 

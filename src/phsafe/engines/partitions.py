@@ -191,8 +191,8 @@ class Buckets:
                     raw, wrong = (None if column is None else column[start:end] for column in (block.raw, block.wrong))
                     yield Rows(packed["key"], packed["record"], raw, wrong)
         except OSError as error:
-            folder, why = self._path.parent.parent, error.strerror
-            raise PHSafeError(f"a temporary file in {folder} can't be read: {why}") from None
+            found = f"a temporary file in {self._path.parent.parent} can't be read: {error.strerror}"
+            raise PHSafeError(f"{found}; name another temporary folder") from None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The posterior of averages: people per unit, with bounds on both.
+"""The posterior of averages: people per unit, with bounds on both, by weighted draws from a fixed seed.
 
 The unknowns are the parts of the numerator, N ≥ 0, and the denominator, D ≥ 1, with at_least ≤ ΣN/D ≤ τ and a flat
 prior over the feasible values. Unknowns are drawn in sequence: each one exactly from its noise distribution,

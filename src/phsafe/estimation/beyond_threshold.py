@@ -26,6 +26,9 @@ from phsafe.estimation.public_shares import PublicShares, public_shares
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.model.spec import Tabulation
 
+#: Kinds of tabulations that measure what truncation drops → what they count.
+MEASURES = {"dropped": "dropped persons", "oversized": "oversized households"}
+
 
 @dataclass(frozen=True)
 class Everybody:
@@ -37,6 +40,7 @@ class Everybody:
         loadings: How much each effect changes each cell, cells × effects.
         projection: The posterior of the effects.
         measured: The tabulations that measured what truncation drops.
+        unmeasured: The tabulations for which nothing of this was measured.
         unknown: The tabulations without public shares, whose estimates remain truncated.
         shift: The posterior mean of every effect.
         blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
@@ -46,7 +50,8 @@ class Everybody:
     beyond: Array = field(repr=False)
     loadings: sparse.csr_array = field(repr=False)
     projection: Projection = field(repr=False)
-    measured: tuple[str, ...]
+    measured: tuple[Tabulation, ...]
+    unmeasured: tuple[str, ...]
     unknown: tuple[str, ...]
     shift: Array = field(repr=False)
     blind: tuple[tuple[LevelBlock, Array, sparse.csr_array], ...] = field(repr=False)
@@ -54,16 +59,25 @@ class Everybody:
     @property
     def about(self) -> str:
         """How the people beyond the thresholds were estimated, and for which tabulations they were not."""
-        known = (
-            "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
-            "oversized households, and from shares in public data where those say little."
-            if self.measured
-            else "The release measures nothing of what truncation drops: the people beyond the thresholds are "
-            "estimated from shares in public data, and the intervals include the uncertainty of these shares."
-        )
-        if not self.unknown:
-            return known
-        return f"{known} Without shares in public data, they are left out of {', '.join(self.unknown)}."
+        kinds = {tabulation.kind for tabulation in self.measured}
+        names = [name for kind, name in MEASURES.items() if kind in kinds]
+        if not names:
+            said = [
+                "The release measures nothing of what truncation drops: the people beyond the thresholds are "
+                "estimated from shares in public data, and the intervals include the uncertainty of these shares."
+            ]
+        else:
+            said = [
+                f"The people beyond the thresholds are estimated from the release's own measurements of "
+                f"{' and '.join(names)}, and from shares in public data where those say little."
+            ]
+            if "dropped" not in kinds:
+                said.append("It measures no dropped persons: their number per household comes from public data.")
+            if self.unmeasured:
+                said.append(f"It measures nothing beyond the thresholds of {', '.join(self.unmeasured)}.")
+        if self.unknown:
+            said.append(f"Without shares in public data, they are left out of {', '.join(self.unknown)}.")
+        return " ".join(said)
 
     @property
     def estimates(self) -> Array:
@@ -117,11 +131,13 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
             for block in _beyond_blocks(measured, leaves):
                 observations += list(model.measurements(block))
-                used.append(block.tabulation.name)
+                used.append(block.tabulation)
     projection, shift = _posterior(effects, observations)
     loadings = widened(total(*parts), len(shift))
     beyond += loadings @ shift
-    names = tuple(dict.fromkeys(used)), tuple(unknown)
+    sources = {t.beyond for t in used}
+    unmeasured = [t.name for tabulations in known if not sources.intersection(tabulations) for t in tabulations]
+    names = tuple(dict.fromkeys(used)), tuple(unmeasured), tuple(unknown)
     return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
 
 

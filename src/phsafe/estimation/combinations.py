@@ -82,7 +82,7 @@ class Difference(Combination):
 
     Example:
         >>> Difference("a - b", 5.0, -20.0, 30.0, 15.0, "a", "b")
-        a - b = 5 (90 % interval -20 to 30; standard error 15): within the noise, so it can't be told which is larger
+        a - b = 5 (90 % interval -20 to 30; standard error 15): within the noise, so either could be larger
     """
 
     first: str = ""
@@ -97,7 +97,7 @@ class Difference(Combination):
     def verdict(self) -> str:
         """Which of the two is larger, if the noise allows to tell."""
         if not self.is_more_than_noise:
-            return "within the noise, so it can't be told which is larger"
+            return "within the noise, so either could be larger"
         larger = "larger" if self.estimate > 0 else "smaller"
         return f"{self.first} is {larger} than {self.second}: the difference is more than noise"
 

@@ -1,4 +1,4 @@
-"""From least-squares estimates to publishable counts: whole, non-negative and consistent.
+"""From least-squares estimates to publishable counts: whole, non-negative and consistent, within a time limit.
 
 All levels are solved at once: the counts are the feasible ones whose *published lines* (cells, totals, sums over
 regions) are nearest to the fit, Σ ω ((c·x − c·m̂)/s)², where s is the exact standard deviation of a line under the fit

@@ -1,4 +1,4 @@
-"""Estimating finished tables from a release."""
+"""Estimating finished tables from a release: chooses the method and the target, and puts the tables together."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _truncation(release: Measured, cells: Everybody) -> dict[str, Any]:
     """How the people beyond the thresholds were estimated, and how many they are."""
     return {
         "people": _people_beyond(release, cells),
-        "measured": list(cells.measured),
+        "measured": [tabulation.name for tabulation in cells.measured],
         "public_shares": public_shares().source,
         "about": cells.about,
         "without_shares": list(cells.unknown),

@@ -1,4 +1,4 @@
-"""Finished tables as a Python object with methods to look up, convert, plot and write them."""
+"""Finished tables as a Python object with methods to look up, compare, draw, convert, plot, cite and write them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ Method = Literal["independent", "joint"]
 Target = Literal["everybody", "truncated"]
 STD_ERROR = "STD_ERROR"
 VALUES = ("ESTIMATE", "LOWER_90", "UPPER_90", STD_ERROR)
+#: The columns of `Estimates.table` that a printed frame shows: Polars shows the first and last four.
+PRINTED_FIRST = ("REGION", "RACE_ETHNICITY", "CELL", "LABEL")
+PRINTED_LAST = ("ESTIMATE", "LOWER_90", "UPPER_90", "NOTE")
 COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", *VALUES)
 
 
@@ -63,12 +66,12 @@ class Estimates(Frames):
     model: Joint | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def read(cls, folder: str | Path, release: Release | Config) -> Estimates:
+    def read(cls, folder: str | Path, release: Release | Config | str | Path) -> Estimates:
         """Read finished tables that `phsafe estimate` or `Estimates.write` wrote.
 
         Args:
             folder: The folder with the tables and `diagnostics.json`.
-            release: The release that the tables were estimated from, or its config.
+            release: The release that the tables were estimated from, the path of its folder, or its config.
 
         Returns:
             The finished tables.
@@ -80,9 +83,13 @@ class Estimates(Frames):
             >>> folder = estimates.write(home / "tables")
             >>> Estimates.read(folder, release).table("PH3").equals(estimates.table("PH3"))
             True
+            >>> Estimates.read(folder, release.path).release_id == release.release_id
+            True
         """
         from phsafe.estimation.read_estimates import read  # noqa: PLC0415  (imports this module)
 
+        if isinstance(release, str | Path):
+            release = Release.open(release)
         found = read(Path(folder), release.config if isinstance(release, Release) else release)
         if isinstance(release, Release):
             found.check_made_from(release)
@@ -108,24 +115,26 @@ class Estimates(Frames):
             )
 
     @checked
-    def table(self, name: str, *, region: str | int | None = None, iteration: str | None = None) -> pl.DataFrame:
+    def table(self, name: str, region: str | int | None = None, iteration: str | None = None) -> pl.DataFrame:
         """Return a finished table with names, or its rows for one region or iteration.
 
         Args:
             name: The name of the table, such as "PH3", in upper or lower case.
             region: A region: its name ("Wyoming"), postal code ("WY") or FIPS code ("56" or 56), or "US" for the
                 nation. The default is all regions.
-            iteration: The code or label of a race or ethnicity iteration, such as "A". The default is all iterations.
+            iteration: The code or label of a race or ethnicity iteration, such as "A", or how only its label begins,
+                such as "Asian". The default is all iterations.
 
         Returns:
             One row per region, iteration and line, with REGION and RACE_ETHNICITY, the names of the region and of the
-            iteration, and NOTE, which is empty unless the interval is wider than the estimate.
+            iteration, and NOTE, which is empty unless the interval is wider than the estimate. Codes and standard
+            errors are in the middle, because Polars leaves the middle out where it prints a frame of many columns.
 
         Raises:
             PHSafeError: If the table, region or iteration doesn't exist.
 
         Example:
-            >>> frame = estimates.table("ph2", region="RI")
+            >>> frame = estimates.table("ph2", "RI")
             >>> frame["REGION"][0], frame["LABEL"].head(2).to_list()
             ('Rhode Island', ['Total:', 'In married couple household:'])
         """
@@ -135,7 +144,9 @@ class Estimates(Frames):
             frame = frame.filter(REGION_TYPE=region_type, REGION_ID=code)
         if iteration is not None:
             frame = frame.filter(ITERATION_CODE=find_iteration(self.config, iteration))
-        return named(self.config, frame)
+        return named(self.config, frame).select(
+            *PRINTED_FIRST, pl.exclude(*PRINTED_FIRST, *PRINTED_LAST), *PRINTED_LAST
+        )
 
     def spec(self, name: str) -> Table:
         """Return the specification of a table: its title, universe and lines.

@@ -143,7 +143,7 @@ def fit(measured: Measured) -> Fit:
 
 
 def fit_with(projection: Projection, noisy: Array) -> Fit:
-    """Fit noisy counts with a projection computed before."""
+    """Fit noisy counts with a projection computed earlier."""
     fitted = projection.apply(noisy)
     return Fit(projection, fitted, float(np.sum(np.square(noisy - fitted) / projection.variances)))
 

@@ -1,7 +1,8 @@
 """How much the people beyond the thresholds vary around public shares, learned from the measurements of a release.
 
-Three factors change the deviations of a universe (`DEVIATIONS` in `public_shares.py`). Each is multiplied or divided
-by its step while that clearly raises the likelihood of the release's measurements, so without evidence they remain 1.
+Four factors change the deviations of a universe (`DEVIATIONS` in `public_shares.py`). Each is multiplied or divided by
+its step while that raises the likelihood of the release's measurements, clearly in all, so without evidence they
+remain 1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from phsafe.estimation.effects import Effects, widened
 
 #: What a block measures: expected value, loadings, noisy count and noise variance of each row.
 Rows = tuple[Array, sparse.csr_array, Array, Array]
-#: A step must raise the logarithm of the likelihood by at least this much.
+#: A change must raise the logarithm of the likelihood by more than this.
 EVIDENCE = 2.0
 
 
@@ -49,16 +50,19 @@ STEPS: Mapping[str, tuple[float, float, float]] = {
 
 
 def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> Spread:
-    """Change one factor step by step while that clearly raises the logarithm of the likelihood."""
+    """Change one factor step by step while that raises the likelihood; keep the least change that is clearly needed.
+
+    Small steps may add up to clear evidence, so the whole way counts, not each step.
+    """
     step, least, most = STEPS[name]
-    best = likelihood(spread)
     for factor in (1 / step, step):
-        found = spread
-        while least <= (value := getattr(found, name) * factor) <= most:
-            following = replace(found, **{name: value})
-            if (higher := likelihood(following)) <= best + EVIDENCE:
+        path = [(likelihood(spread), spread)]
+        while least <= (value := getattr(path[-1][1], name) * factor) <= most:
+            following = replace(spread, **{name: value})
+            if (higher := likelihood(following)) <= path[-1][0]:
                 break
-            best, found = higher, following
+            path.append((higher, following))
+        found = next(passed for height, passed in path if height >= path[-1][0] - EVIDENCE)
         if found != spread:
             return found
     return spread

@@ -1,4 +1,4 @@
-"""Finished tables with names beside codes, and what every column of theirs means."""
+"""Finished tables with names beside codes, and what each of their columns means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from phsafe.display.numbers import FLAG, FLAG_TEXT
 
 
 class NamedColumn(NamedTuple):
-    """A column of a named table: its name, its title for people, its type and what it means."""
+    """A column of a named table: its name, its title for display, its type and what it means."""
 
     name: str
     title: str
@@ -28,12 +28,12 @@ NAMED_COLUMNS = (
     NamedColumn("ITERATION_CODE", "Race or ethnicity code", "string", "* for everyone, otherwise A to I."),
     NamedColumn("RACE_ETHNICITY", "Race or ethnicity", "string", "The name of the race or ethnicity group."),
     NamedColumn("CELL", "Line", "integer", "The number of the line in the table."),
-    NamedColumn("LABEL", "Line label", "string", "The label of the line. Labels can repeat in a table, lines can't."),
+    NamedColumn("LABEL", "Line label", "string", "The label of the line. Labels can repeat in a table; numbers can't."),
     NamedColumn("ESTIMATE", "Estimate", "value", "The estimated count, or the average number of people."),
     NamedColumn("LOWER_90", "Lower 90 %", "value", "The lower end of the 90 % interval."),
     NamedColumn("UPPER_90", "Upper 90 %", "value", "The upper end of the 90 % interval."),
     NamedColumn("STD_ERROR", "Standard error", "number", "The standard error of the estimate."),
-    NamedColumn("NOTE", "Note", "string", f"Empty, or “{FLAG_TEXT}”: read it as small, not as a number ({FLAG})."),
+    NamedColumn("NOTE", "Note", "string", f"Empty, or “{FLAG_TEXT}”: the estimate is only known to be small ({FLAG})."),
 )
 #: The columns that identify a row.
 NAMED_KEY = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL")

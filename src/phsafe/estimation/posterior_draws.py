@@ -1,4 +1,4 @@
-"""Joint draws of all published values, from a distribution that reproduces the published intervals.
+"""Joint draws of all published values, from a fixed seed, which reproduce the published intervals.
 
 Counts are drawn from the normal distribution of the fit, which has the exact covariance of all lines. Each line is then
 carried over to its own posterior, quantile by quantile: where no bound is near, nothing changes, so lines add up; near

@@ -1,4 +1,4 @@
-"""The published lines of all count tables as sums of measured cells: what point estimates and intervals are about."""
+"""The published lines of all count tables as sums of measured cells: what point estimates and intervals refer to."""
 
 from __future__ import annotations
 

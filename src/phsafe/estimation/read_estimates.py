@@ -81,7 +81,7 @@ def _table(folder: Path, config: Config, table: Table) -> pl.DataFrame:
         else:
             frame = pl.read_parquet(path, glob=False).select(pl.col(name).cast(dtype) for name, dtype in types.items())
     except (OSError, pl.exceptions.PolarsError):
-        raise OutputError(f"{path}: expected the columns {', '.join(COLUMNS)} of a finished table") from None
+        raise OutputError(f"{path}: expected a finished table with {', '.join(COLUMNS)}, got something else") from None
     found = list(_problems(frame, config, table))
     if found:
         raise PHSafeError([f"{path}: {problem}" for problem in found])

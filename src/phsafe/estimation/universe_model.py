@@ -21,7 +21,7 @@ from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
-#: The least factor that a release may learn for what it doesn't measure: how groups divide over cells.
+#: The smallest factor that may be learned for what a release doesn't measure: how groups divide over cells.
 UNSEEN = 0.5
 
 
@@ -96,18 +96,17 @@ class UniverseModel:
 
     def measurements(self, block: LevelBlock) -> Iterator[Rows]:
         """Yield what a block of dropped persons or oversized households measures, cell by cell."""
-        source, level = block.tabulation.beyond, block.level
+        source = block.tabulation.beyond
         assert source is not None
-        groups = block.groups
-        noisy, variance = (a[block.positions()] for a in (self.measured.counts, self.measured.variances))
-        if block.tabulation.iterate_by not in (None, source.iterate_by) and not level.iteration_level.is_total:
-            if not level.iteration_level.covers:
-                return
-            # Iterated by other people: only the sum over iterations says something about this tabulation.
-            groups = tuple((region, TOTAL.code) for region in dict.fromkeys(region for region, _ in groups))
-            noisy, variance = (a.reshape(len(groups), -1, a.shape[1]).sum(axis=1) for a in (noisy, variance))
-        split = self._split(source)
-        member = self.leaves.membership(split.groups, groups, level.geography.width)
+        split, groups = self._split(source), self._known_groups(block, source)
+        if groups is None:
+            return
+        distinct = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+        place = [distinct[group] for group in groups]
+        adding = sparse.csr_array((np.ones(len(groups)), (place, np.arange(len(groups)))))
+        noisy, variance = (adding @ a[block.positions()] for a in (self.measured.counts, self.measured.variances))
+        width = min(block.level.geography.width, self.leaves.width)
+        member = self.leaves.membership(split.groups, list(distinct), width)
         for column, (number, condition) in enumerate(block.tabulation.cells.items()):
             linked = [i for i, cell in enumerate(source.cells.values()) if implies(cell, condition)]
             if linked:
@@ -119,8 +118,22 @@ class UniverseModel:
                     mean, load = mean / rate, total(load, -excess) / rate
                 yield mean, load.tocsr(), noisy[:, column], variance[:, column]
 
+    def _known_groups(self, block: LevelBlock, source: Tabulation) -> list[Group] | None:
+        """The group of the universe that each group of a measurement belongs to; None if there is none.
+
+        Where the universe itself has only larger groups, or is iterated by other people, the sum over the smaller ones
+        is informative about them.
+        """
+        level, known = block.level.iteration_level, {code for _, code in self._split(source).groups}
+        same = block.tabulation.iterate_by in (None, source.iterate_by)
+        by_iteration = level.is_total or (same and {i.code for i in level.iterations} <= known)
+        if not by_iteration and not level.covers:
+            return None
+        digits = min(block.level.geography.width, self.leaves.width)
+        return [(region[:digits], code if by_iteration else TOTAL.code) for region, code in block.groups]
+
     def _excess(self, tabulation: Tabulation, split: Split, linked: Sequence[int], number: int) -> sparse.csr_array:
-        """The effects on the excess in some cells of the smallest groups; cells also vary on their own."""
+        """The effects on the excess in some cells of the smallest groups; cells also vary independently."""
         key = (tabulation.name, number)
         if key not in self._dispersed:
             by_cell = split.expected.reshape(len(split.groups), -1)
@@ -137,12 +150,12 @@ class UniverseModel:
         """Divide the dropped people of groups over the cells of a tabulation."""
         if tabulation.name not in self._splits:
             own = [b for b in self.leaves.blocks if b.tabulation is tabulation]
-            finest = max(own, key=lambda b: len(b.level.iteration_level.iterations)).level.iteration_level
-            groups = [(region, i.code) for region in self.leaves.regions for i in finest.iterations]
+            codes = self._codes(tabulation, own)
+            groups = [(region, code) for region in self.leaves.regions for code in codes]
             member = self.leaves.membership(self.leaves.groups, groups, self.leaves.width)
             share = self._cell_shares(tabulation, own, groups)
             expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
-            several = len(finest.iterations) > 1
+            several = len(codes) > 1
             # Only regions and the nation show how people divide over cells.
             own_scale = several * max(self.spread.groups, UNSEEN)
             keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
@@ -166,15 +179,31 @@ class UniverseModel:
             self._splits[tabulation.name] = Split(groups, member, expected, load.tocsr())
         return self._splits[tabulation.name]
 
+    def _codes(self, tabulation: Tabulation, own: Sequence[LevelBlock]) -> tuple[str, ...]:
+        """The finest iterations of a tabulation, or of a measurement of its dropped people."""
+        known = {code for _, code in self.leaves.groups}
+        found = [(b, tuple(i.code for i in b.level.iteration_level.iterations)) for b in self.measured.blocks.values()]
+        usable = [codes for b, codes in found if b in own]
+        usable += [
+            codes
+            for b, codes in found
+            if b.tabulation.beyond is tabulation
+            and b.tabulation.iterate_by == tabulation.iterate_by
+            and known.issuperset(codes)
+        ]
+        return max(usable, key=len, default=(TOTAL.code,))
+
     def _cell_shares(self, tabulation: Tabulation, blocks: Sequence[LevelBlock], groups: Sequence[Group]) -> Array:
         """How dropped people divide over cells: people of the cell times its public share."""
         exact = [b for b in blocks if list(b.groups) == list(groups)]
-        block = exact[0] if exact else max(blocks, key=lambda b: len(b.groups))
-        people = np.maximum(self.fit.estimates[block.positions()], 0)
+        people = np.ones((1, len(tabulation.cells)))
+        if blocks:
+            block = exact[0] if exact else max(blocks, key=lambda b: len(b.groups))
+            people = np.maximum(self.fit.estimates[block.positions()], 0)
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
         elif all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns):
-            # Large households of different groups resemble each other more than the groups do, in ages, say.
+            # Large households of different groups resemble each other more than the groups do, for example in ages.
             people = np.sqrt(people * people.sum(axis=0))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity

@@ -1,4 +1,4 @@
-"""Access control for the page's server.
+"""Access control for the page's server: host, origin, token and size of requests, and security headers (CSP).
 
 Three checks, each against a different attacker. The Host header must name this server, which stops DNS rebinding
 (another name made to resolve to this address). The Origin header must be the page's own, which stops other web pages
@@ -68,12 +68,12 @@ class Guard:
             return 401, "the link's token is missing or wrong; open the link that phsafe explore printed"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY:
-            return 413, f"expected a request of at most {MAX_BODY} bytes"
+            return 413, f"expected a request of at most {MAX_BODY} bytes, got a larger one"
         return None
 
 
 def _limited(receive: Receive) -> Receive:
-    """Stop reading once a body exceeds the limit, whatever its Content-Length claims."""
+    """Stop reading once a body exceeds the limit, regardless of its Content-Length."""
     read = 0
 
     async def limited() -> Message:

@@ -1,7 +1,7 @@
 """Budgets converted between zCDP and pure DP, when a user switches the privacy definition.
 
 An ε-DP mechanism is ε²/2-zCDP (claim C13), so ε = √(2ρ) keeps at least the protection of ρ at every level, and ρ = ε²/2
-leads back. Results are rounded down to six places.
+converts back. Results are rounded down to six places.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def conversion(body: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
     units = {"puredp": "ε", "zcdp": "ρ"}
     changes = " to ".join(dict.fromkeys(ratio_text(ratio) for ratio in (ratios[0], ratios[-1])))
     sentence = (
-        f"Budgets were converted by {RULES[privacy]}; margins that you typed stay. The run now costs "
+        f"Budgets were converted by {RULES[privacy]}; margins that you typed are unchanged. The run now costs "
         f"{units[privacy]} = {text(now.loss.unbounded)}; margins of error change by {changes}."
     )
     return {"problems": {}, "scenario": other.to_dict(), "sentence": sentence if other != scenario else ""}

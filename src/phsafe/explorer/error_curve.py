@@ -1,4 +1,4 @@
-"""Noise and truncation in one picture: the total error of a group's count for every threshold τ, in people.
+"""Noise and truncation in one chart: the total error of a group's count for every threshold τ, in people.
 
 A larger τ leaves out fewer people but needs more noise. With noise of margin m (90 %) and b people left out, the count
 is within `total` of the true one in nine of ten releases, where `total` is the 90 % quantile of |noise − b|.
@@ -103,7 +103,7 @@ def _pin(found: Figures, key: Key, pins: Sequence[PinnedGroup]) -> PinnedGroup |
 
 
 def _alone(found: Figures, key: Key) -> Config:
-    """Return the config with this level alone, so that its noise is the same wherever others change."""
+    """Return the config with this level alone, so that its noise doesn't depend on other levels."""
     budgets = {
         name: {level: budget if (name, level) == key else Decimal(0) for level, budget in levels.items()}
         for name, levels in found.config.budgets.items()
@@ -121,7 +121,7 @@ def _noise(alone: Config, key: Key, part: CellSum, thresholds: tuple[int, ...]) 
 def dropped_share(pin: PinnedGroup, tau: int, shares: Truncation) -> float | None:
     """Return the share of a group's people that a threshold drops; None if it is unknown.
 
-    Where public data know it, the share differs by region, race or ethnicity, and cell.
+    Where public data show it, the share differs by region, race or ethnicity, and cell.
     """
     name = pin.sums.count.tabulation
     percent = shares.dropped(name, tau)

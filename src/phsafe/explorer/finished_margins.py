@@ -57,7 +57,7 @@ class FinishedModel:
     regions: Array
 
     def coefficients(self, budgets: Array, terms: Sequence[CellCombination]) -> Array:
-        """Return a of each combination (row) and level (column): its finished variance is Σ a/ρ.
+        """Return the coefficient a of each combination (row) and level (column): the finished variance is Σ a/ρ.
 
         The weights of the estimates are the best ones for `budgets`. Under zCDP, Σ a/ρ with other budgets is the
         variance of the estimate with these weights, which is never below that of the best estimate.
@@ -145,7 +145,7 @@ def _model(config: Config) -> FinishedModel:
 
 
 def _by_state(config: Config) -> bool:
-    """Whether every level is for the nation or for each state."""
+    """Whether every level covers the nation or each state."""
     geographies = [m.level.geography for m in config.measurements()]
     return all(not g.columns or (g.columns == STATE.columns and g.covers) for g in geographies)
 

@@ -1,4 +1,4 @@
-"""Finished margins for the page, computed in the background so that no answer waits long for them."""
+"""Finished margins for the page, computed in the background and cached, so that no answer waits long for them."""
 
 from __future__ import annotations
 

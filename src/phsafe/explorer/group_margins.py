@@ -1,4 +1,4 @@
-"""What the noise means for pinned groups: margins of error before and after joint estimation, and in a sentence."""
+"""What the noise means for pinned groups: margins of error before and after joint estimation, and a sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from phsafe.explorer.pinned_groups import PinnedGroup
 from phsafe.explorer.scenario_changes import change
 from phsafe.privacy_math.margins import Z
 
-#: Margins that differ by less than this share are the same: budgets are rounded, and no one can tell.
+#: Margins that differ by less than this share are the same: budgets are rounded, so such a difference means nothing.
 SMALL_MARGIN = 0.002
 #: Figures of a config and, once they are known, its finished margins.
 Known = tuple[Figures, FinishedFigures | None]
@@ -71,15 +71,16 @@ def margin(pin: PinnedGroup, figures: Figures, after: tuple[float, ...] | None =
     if people is None or units is None:
         return None
     if after is None:
-        variances = (figures.variance(count, level), figures.variance(per, level))
-        noise = float(Z) * math.sqrt(variances[0] + (people / units) ** 2 * variances[1]) / units
-        after = (noise, float(Z) * math.sqrt(variances[1]))
+        after = (
+            figures.average_moe(pin.sums, level, people, units),
+            float(Z) * math.sqrt(figures.variance(per, level)),
+        )
     return _average(people / units, after[0], usable=after[1] / units <= plain_language.DELTA_METHOD)
 
 
 def _count(size: float, moe: float) -> dict[str, Any]:
     low, high = f"{max(0.0, size - moe):,.0f}", f"{size + moe:,.0f}"
-    return _margin(moe, moe / size, low, high, f"about {size:,.0f}, published as {low} to {high}")
+    return _margin(moe, moe / size, low, high, f"about {size:,.0f}, published as {low} to {high} in 9 of 10 releases")
 
 
 def _average(ratio: float, moe: float, *, usable: bool) -> dict[str, Any]:
@@ -87,7 +88,8 @@ def _average(ratio: float, moe: float, *, usable: bool) -> dict[str, Any]:
         sentence = f"about {ratio:.2f}, but the noise on the number of households is too large for a usable average"
         return _margin(moe, max(1.0, moe / ratio), "", "", sentence)
     low, high = f"{max(0.0, ratio - moe):.2f}", f"{ratio + moe:.2f}"
-    return _margin(moe, moe / ratio, low, high, f"about {ratio:.2f}, published as {low} to {high}")
+    shown = low if low == high else f"{low} to {high}"
+    return _margin(moe, moe / ratio, low, high, f"about {ratio:.2f}, published as {shown} in 9 of 10 releases")
 
 
 def _margin(moe: float, share: float, low: str, high: str, sentence: str) -> dict[str, Any]:
@@ -113,4 +115,4 @@ def _not_published(pin: PinnedGroup, figures: Figures) -> str:
     if not any(pin.region == code for code, _ in pin.level.geography.within(figures.config.states)):
         return f"{pin.where} isn't part of this scenario"
     off = [name for name, level in pin.keys if (name, level) not in figures.rows]
-    return f"not published: {' and '.join(off)} is switched off for {pin.level.label}"
+    return f"not published: switch on {' and '.join(off)} for {pin.level.label}"

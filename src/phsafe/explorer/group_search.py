@@ -54,7 +54,7 @@ def search(words: str, catalog: Catalog, states: tuple[str, ...]) -> dict[str, A
         return {"found": [], "more": 0, "hint": "Type what to look for, such as: children Hawaiian Wyoming."}
     matches = sorted(_matches(asked, catalog, frozenset(states)))
     found = [PinnedGroup.from_dict(_document(match), catalog).to_dict() for match in matches[:MOST_FOUND]]
-    hint = "" if found else "Nothing has all of these words. Try fewer, such as: renters Vermont."
+    hint = "" if found else "No group matches all of these words. Try fewer, such as: renters Vermont."
     return {"found": found, "more": max(0, len(matches) - MOST_FOUND), "hint": hint}
 
 

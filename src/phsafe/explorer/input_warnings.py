@@ -1,4 +1,4 @@
-"""Warnings about what a user typed or chose: valid, but extreme, or likely meant otherwise. They never block.
+"""Warnings about what a user typed or chose: valid but extreme, or probably a mistake. They never block.
 
 Each is one sentence with the path of its field, and some have a fix: the scenario as it was probably meant.
 """
@@ -35,12 +35,12 @@ CERTAIN = 0.99
 DROPS_MUCH, LARGE_TAU = 5.0, 30
 #: A δ above one in a hundred million is larger than one person in the nation.
 LARGE_DELTA = Decimal("1e-8")
-#: What each mode holds, for the sentence about it.
+#: What each mode guarantees, for the sentence about it.
 HOLDS: dict[Mode, str] = {
-    "tight": "it holds the stated loss for one person added or removed, with less noise",
-    "tight-bounded": "it holds twice the stated loss for one person's record changed, as in 2020, with less noise",
-    "structured": "it holds the stated loss for one person added or removed, and counts cells that need no household "
-    "table with least noise",
+    "tight": "it guarantees the stated loss for one person added or removed, with less noise",
+    "tight-bounded": "it guarantees twice the stated loss for one person's record changed, as in 2020, with less noise",
+    "structured": "it guarantees the stated loss for one person added or removed, and counts cells that need no "
+    "household table with the least noise",
 }
 
 
@@ -101,7 +101,7 @@ def _as_margin(found: Figures, scenario: Scenario, key: Key, margin: Decimal) ->
 
 
 def _mode(view: View) -> Iterator[dict[str, Any]]:
-    """What a mode other than that of 2020 holds and gives up."""
+    """What a mode other than that of 2020 guarantees and gives up."""
     config = view.found.config
     if config.sensitivity == "published":
         return
@@ -161,7 +161,7 @@ def _typical_group(found: Figures, key: Key) -> float | None:
 
 @lru_cache(maxsize=256)
 def _median(level: Level, states: tuple[str, ...], persons: bool) -> float | None:
-    """Return the people or households of the median group of a level, as far as public figures know."""
+    """Return the people or households of the median group of a level, as far as public figures exist."""
     sizes = [public_tables.groups().get((region, iteration.code)) for region, iteration in level.groups(states)]
     known = [size[1] if persons else size[0] for size in sizes if size is not None]
     return statistics.median(known) if known else None
@@ -177,5 +177,5 @@ def _thresholds(view: View, shares: Truncation) -> Iterator[dict[str, Any]]:
             yield _warning(
                 path,
                 "extreme",
-                f"τ = {tau} is larger than almost every household: it adds noise and keeps no one more.",
+                f"τ = {tau} is larger than almost every household: it adds noise and hardly includes more people.",
             )

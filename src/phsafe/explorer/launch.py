@@ -1,4 +1,4 @@
-"""Start the page: listen on a socket, create the link with its token, and open a browser."""
+"""Start the page: listen on a port, create the link with its token, and open a browser."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Service:
         first: ScenarioFile | None = None,
     ) -> None:
         if host in WILDCARDS:
-            raise PHSafeError(f"--host {host}: expected the one address or host name that users will open")
+            raise PHSafeError(f"--host {host}: expected the one address or host name that users will open, got all")
         self._socket = _listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host

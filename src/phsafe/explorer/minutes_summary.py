@@ -34,10 +34,10 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
     Args:
         view: The scenario, its baseline and the pinned groups.
         shares: The shares of people that each threshold drops.
-        minutes: The decision, the reason, who decided and when, as texts; any may be left out.
+        minutes: The decision, the reason, who decided and when, as strings; any may be left out.
 
     Raises:
-        ConfigError: The minutes are not texts, or too long.
+        ConfigError: The minutes are not strings, or too long.
     """
     told = _minutes(minutes)
     figures, name = view.found, view.scenario.name
@@ -60,7 +60,7 @@ def summary(view: View, shares: Truncation, minutes: object = None) -> str:
 {_person(figures)}
 <h2>90 % margin of error and budget {UNITS[config.privacy]} of a basis cell</h2>
 {_levels(figures)}
-<p><small>Margin of error by the paper’s formula, 1.645σ; under it, the stated budget. “–”: not published.</small></p>
+<p><small>Margin of error by the paper’s formula, 1.645σ; below it, the stated budget. “–”: not published.</small></p>
 <h2>People dropped by truncation</h2>
 <p>{_truncation(figures, shares)}. <small>Source of the shares: {escape(shares.source)}.</small></p>
 <p><small>Config, SHA-256 of the exported file: <code>{config_hash(figures)}</code></small></p>
@@ -82,7 +82,7 @@ def _minutes(minutes: object) -> str:
     if minutes is None:
         return ""
     if not isinstance(minutes, Mapping) or not all(isinstance(minutes.get(name, ""), str) for name in MINUTES):
-        raise ConfigError(f"minutes: expected texts for {', '.join(MINUTES)}")
+        raise ConfigError(f"minutes: expected text for {', '.join(MINUTES)}")
     long = [name for name in MINUTES if len(minutes.get(name, "")) > MAX_MINUTES]
     if long:
         raise ConfigError(f"minutes, {', '.join(long)}: expected at most {MAX_MINUTES} characters")
@@ -92,7 +92,7 @@ def _minutes(minutes: object) -> str:
 
 
 def _groups(view: View, pins: list[dict[str, Any]]) -> str:
-    """Return the pinned groups as a table and a picture."""
+    """Return the pinned groups as a table and a chart."""
     if not pins:
         return ""
     margins = [(pin["finished" if pin["finished"] else "measured"], _before(pin)) for pin in pins]
@@ -145,7 +145,7 @@ def _totals(view: View) -> str:
         (f"{unit}, one person’s record changed (bounded)", "bounded", lambda f: f.loss.bounded),
         (f"ε at δ = {delta}, unbounded", "epsilon_text", lambda f: f.totals["epsilon"]),
         (f"ε at δ = {delta}, bounded", "epsilon_bounded_text", lambda f: f.totals["epsilon_bounded"]),
-        (f"{unit} accounted tightly", "tight_unbounded", lambda f: Fraction(f.totals["tight_unbounded"])),
+        (f"{unit}, tight accounting", "tight_unbounded", lambda f: Fraction(f.totals["tight_unbounded"])),
     ]
     comparable = was is not None and was.config.privacy == now.config.privacy
     rows = []

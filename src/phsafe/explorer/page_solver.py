@@ -130,7 +130,7 @@ def _sentence(before: Figures, after: Figures, winners: Sequence[Any], losers: S
         return f"{loss}; {counts}."
     worst = max(losers, key=lambda item: item["change"]["ratio"])
     change_of = f"from ± {worst['moe_before_text']} to ± {worst['moe_text']}"
-    return f"{loss}; {counts}. The largest loss: {worst['label']}, {change_of}."
+    return f"{loss}; {counts}. The largest drop in accuracy: {worst['label']}, {change_of}."
 
 
 def _scenario(scenario: Scenario, config: Config, after: Figures) -> Scenario:
@@ -210,7 +210,7 @@ def _total(typed: object, problems: Problems) -> Decimal | None:
         return None
     number = exact_decimal(str(typed)) if isinstance(typed, str | int) and not isinstance(typed, bool) else None
     if number is None or number <= 0:
-        problems["total"] = "expected a number above 0"
+        problems["total"] = f"expected a number above 0, such as 1.5, got “{str(typed)[:20]}”"
     return number
 
 
@@ -226,7 +226,7 @@ def _targets(typed: object, view: View, problems: Problems) -> dict[PinnedGroup,
         number = exact_decimal(value) if isinstance(value, str) else None
         pin = pins.get(str(name))
         if pin is None:
-            problems[path] = "expected a pinned group; pin it first"
+            problems[path] = "expected one of your groups; add it first"
         elif number is None or not MIN_TARGET <= number <= MAX_TARGET:
             problems[path] = (
                 f"expected a margin of error from {MIN_TARGET} to {MAX_TARGET:,.0f}, got “{str(value)[:20]}”"

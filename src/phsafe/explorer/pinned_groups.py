@@ -1,4 +1,4 @@
-"""Population groups that a user follows: a line of a table, for a region and a race or ethnicity, with its size.
+"""Pinned groups, which a user follows: a line of a table, for a region and a race or ethnicity, with its size.
 
 Sizes are rounded public figures (`public_tables`), unless the user types one. They are never taken from data.
 """
@@ -78,7 +78,7 @@ class PinnedGroup:
 
     @property
     def id(self) -> str:
-        """The group in short, such as ``PH3 1 56 E``."""
+        """The key of the group, such as ``PH3 1 56 E``."""
         return f"{self.table.name} {self.line.number} {self.region} {self.iteration.code}"
 
     @cached_property
@@ -126,7 +126,7 @@ class PinnedGroup:
 
     @property
     def what(self) -> str:
-        """What the line counts, in plain words."""
+        """What the line counts, in plain language."""
         return line_label(self.table, self.line)
 
     @property
@@ -144,7 +144,7 @@ class PinnedGroup:
 
     @property
     def label(self) -> str:
-        """The group in plain words."""
+        """The group in plain language."""
         return ", ".join(part for part in (self.what, self.who, self.where) if part)
 
     def to_dict(self) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def table_lines(catalog: Catalog, table: Table) -> dict[int, LineSum]:
 
 
 def line_label(table: Table, line: Line) -> str:
-    """Return what a line counts, in plain words: the universe or the average, and the lines it belongs to.
+    """Return what a line counts, in plain language: the universe or the average, and the lines it belongs to.
 
     >>> from phsafe.model.tables import PH1, PH3
     >>> line_label(PH3, PH3.shell[0]), line_label(PH1, PH1.shell[1])

@@ -39,7 +39,7 @@ class ScenarioFile:
 
 
 def read_scenarios(source: str, name: str, catalog: Catalog) -> ScenarioFile:
-    """Read a scenario file, a link or its document, or a config (JSON; TOML if its name ends so).
+    """Read a scenario file, a link or its document, or a config (JSON, or TOML if its name ends in .toml).
 
     Raises:
         ConfigError: It is none of these, or something in it is invalid.
@@ -63,7 +63,7 @@ def read_scenarios(source: str, name: str, catalog: Catalog) -> ScenarioFile:
 
 
 def _scenarios(document: dict[str, Any], catalog: Catalog) -> ScenarioFile:
-    if "format" in document or "version" in document:  # What the browser keeps for itself has neither.
+    if "format" in document or "version" in document:  # Scenarios kept in the browser have neither.
         SCENARIOS.check("the scenario file", f"{document.get('format')}/{document.get('version')}")
     entries, baseline, pins = document["scenarios"], document.get("baseline"), document.get("pins")
     if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_SCENARIOS:

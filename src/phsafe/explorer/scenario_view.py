@@ -1,4 +1,4 @@
-"""What a request of the page is about: a scenario, the baseline to compare it with, and the pinned groups."""
+"""What a request of the page refers to: a scenario, the baseline to compare it with, and the pinned groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from phsafe.model.tables import CENSUS_2020
 NAME_2020 = "2020 parameters"
 #: How many groups the sentence about a scenario names.
 IN_SENTENCE = 2
-#: How long an answer waits for a joint fit before it says that one is under way, in seconds.
+#: How long a response waits for joint estimation before it reports that it is under way, in seconds.
 PATIENCE = 0.3
 FINISHED = FinishedWork()
 
@@ -67,7 +67,7 @@ class View:
         return "done" if all(after is not None for after in known) else "under way"
 
     def known(self, seconds: float) -> list[Known]:
-        """Return the figures of the scenario and the baseline with their finished margins, if known within a time."""
+        """Return the figures of the scenario and the baseline with their finished margins, if known in time."""
         shown = [figures for figures in (self.found, self.base) if figures is not None]
         return [(figures, FINISHED.ask(figures.config, self.pins, seconds)) for figures in shown]
 
@@ -78,13 +78,16 @@ class View:
 
     def sentence(self, pins: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the scenario in a few sentences: its cost, the first published groups, and the risk of a person."""
-        ratio = None
+        ratios: tuple[float | None, float | None] = (None, None)
         if self.base is not None and self.base.config.privacy == self.found.config.privacy:
-            ratio = float(self.found.loss.unbounded / self.base.loss.unbounded)
+            now, was = self.found.loss, self.base.loss
+            ratios = (float(now.unbounded / was.unbounded), float(now.bounded / was.bounded))
         name = "" if self.base is None else short_name(self.base_name)
-        cost = plain_language.cost_sentence(self.found.loss, ratio, name)
+        cost = plain_language.cost_sentence(self.found.loss, name, *ratios)
         shown = [(pin["label"], pin["finished"] or pin["measured"]) for pin in pins]
         groups = [f"{label}: {margin['sentence']}." for label, margin in shown if margin is not None][:IN_SENTENCE]
+        if missing := sum(not pin["published"] for pin in pins):
+            groups.append(f"Not published: {missing} of the {len(pins)} groups that you care about.")
         person = plain_language.person_sentence(self.found.loss)
         return {"cost": cost, "groups": groups, "person": person, "text": " ".join((cost, *groups, person))}
 

@@ -1,4 +1,4 @@
-"""Links that carry scenarios: a document, compressed, after the # of an address, so that no server ever gets it.
+"""Links that carry scenarios: a document, compressed, after the # of an address, so that it is never sent to a server.
 
 The page makes the same links (deflate without a header, then base64url), and any copy of PHExplore opens them.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from phsafe.configs.config import MAX_BYTES
 from phsafe.errors import ConfigError
 
-#: The document of a link, wherever the page that made it was.
+#: The document in a link, whose address doesn't matter.
 LINK = re.compile(r"(?:^|[#&])s=([A-Za-z0-9_-]+)(?:&|$)")
 
 

@@ -107,7 +107,7 @@ def solve(
     Raises:
         ConfigError: If the config or the targets are invalid; all problems are reported together.
         PHSafeError: If the total is too small for the locked levels, floors and targets, if nothing is left to
-            split, or if a nation level is asked for in a Puerto Rico run.
+            split, or if a national level is asked for in a Puerto Rico run.
 
     Example:
         >>> import phsafe
@@ -126,7 +126,7 @@ def solve(
     request = targets if isinstance(targets, Request) else Request.load(targets, loaded)
     if aim == "measured" and (request.needs_finished or baseline is not None):
         raise PHSafeError(
-            "worse, groups, baseline: expected them with targets for finished tables only (--for finished)"
+            "worse, groups, baseline: expected them only with targets for finished tables; add --for finished"
         )
     before = _with_modes(loaded, request)
     budgets = {name: dict(levels) for name, levels in before.budgets.items()}
@@ -242,7 +242,7 @@ def _split(asked: Config, before: Config, request: Request, weights: Mapping[Key
 
 
 def _largest(known: int, split: Callable[[int], Config], fits: Callable[[Config], bool]) -> Config:
-    """Return the split of as many millionths as fit; those that are known to fit may leave some of the total.
+    """Return the split of as many millionths as fit into the total, searching upwards from a number known to fit.
 
     The sum over levels is at least the loss of a run, because levels are accounted jointly; in the published mode it is
     the loss.
@@ -285,7 +285,7 @@ def _refuse_nation_in_puerto_rico(config: Config, budgets: Mapping[str, Mapping[
     absent = {level.key for level in config.catalog.levels if not level.geography.puerto_rico}
     wrong = [f"{name}, {key}" for name, of in budgets.items() for key, b in of.items() if key in absent and b]
     if wrong:
-        raise PHSafeError(f"expected no nation levels in a Puerto Rico config, got {'; '.join(wrong)}")
+        raise PHSafeError(f"expected no national levels in a Puerto Rico config, got {'; '.join(wrong)}")
 
 
 def _power(config: Config) -> int:

@@ -23,8 +23,8 @@ class Group:
         people: The size of the group; needed for averages only.
         households: The number of its households; needed for averages only.
         weight: How much its finished margin matters: 1 as much as all levels together.
-        worse: By which share of the baseline's its margin may grow; None if it doesn't matter.
-        moe: The largest finished margin; None if it doesn't matter.
+        worse: By which share of the baseline's its margin may grow; None for no limit.
+        moe: The largest finished margin; None for no limit.
     """
 
     name: str
@@ -48,7 +48,7 @@ class CellCombination:
 
 
 def parts_of(config: Config, group: Group) -> tuple[CellSum, CellSum | None] | None:
-    """Return the sum of cells that a group's number is, or the two sums of an average; None if there is no such one."""
+    """Return the sum of cells behind a group's number, or the two sums of an average; None if there is none."""
     if group.cell is not None:
         known = any(t.name == group.table and group.cell in t.cells for t in config.catalog.tabulations)
         return (CellSum(group.table, (group.cell,)), None) if known else None

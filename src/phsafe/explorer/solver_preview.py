@@ -41,7 +41,7 @@ class MarginChange:
         line: The number of the line or cell of a group; None for a level.
         before: The margin in the baseline; None if the baseline doesn't publish it.
         after: The margin with the new budgets.
-        limit: The largest margin that the request allows; None if any.
+        limit: The largest margin that the request allows; None for no limit.
         weight: Its weight.
     """
 
@@ -172,6 +172,6 @@ def _groups(asked: Config, request: Request, baseline: Config) -> list[tuple[_Na
 
 
 def _limit(before: float | None, worse: object, moe: object) -> float | None:
-    """The smaller of a margin, and one that is worse than before by a share."""
+    """The smaller of two limits: a margin, and the earlier margin increased by a share."""
     limits = [] if before is None or worse is None else [before * (1 + ROUNDING) * (1 + float(str(worse)))]
     return min([*limits, *([] if moe is None else [float(str(moe))])], default=None)

@@ -1,4 +1,4 @@
-"""The web server of the explorer page.
+"""The web server of the explorer page: its addresses (routes), static files, exports, and errors as JSON.
 
 It is stateless and uses no data; scenarios and the undo history are kept in the browser.
 """

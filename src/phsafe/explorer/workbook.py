@@ -37,13 +37,13 @@ READ_ME = (
     ("", False),
     ("Sheet “Decision”", True),
     ("Parameters, totals, thresholds, pinned groups and levels, each beside the baseline (grey). Change a yellow cell, "
-     "and everything follows.", False),
+     "and everything is recalculated.", False),
     ("Sensitivity: the bound on one person's effect that noise is calibrated to. published is the 2020 bound; tight is "
      "the smallest bound that keeps the stated loss for a person added or removed; tight-bounded is the smallest that "
-     "keeps the bounded loss, for a changed record; structured is tight, and counts cells that need no unit table "
-     "apart, with least noise. All but published assume that geography is public, and can protect a whole household "
-     "less. Within a tabulation, a household that moves between cells doesn't enter or leave, so the loss of a run can "
-     "be less than the sum over its levels.", False),
+     "keeps the bounded loss, for a changed record; structured is tight, but counts cells that need no unit table "
+     "separately, with the least noise. All but published assume that geography is public, and can protect a whole "
+     "household less. Within a tabulation, a household that moves between cells doesn't enter or leave, so the loss of "
+     "a run can be less than the sum over its levels.", False),
     ("Privacy: zcdp (discrete Gaussian noise, budgets are ρ) or puredp (two-sided geometric noise, budgets are ε). "
      "Budgets are not converted when you switch.", False),
     ("δ: the probability at which ρ is converted to ε. Thresholds: the maximum number of people counted per household; "
@@ -52,7 +52,7 @@ READ_ME = (
     ("Attacker is right: how often the best attacker, starting at 50:50, guesses right (a coin flip: 50 %).", False),
     ("Pinned groups: sizes are rounded public figures, which you can change. The margins are of the noisy counts, "
      "before joint estimation, which makes them smaller; averages are by the delta method.", False),
-    ("Levels: type a budget or a margin of error. If both are there, the margin counts; clear it to use the budget. "
+    ("Levels: type a budget or a margin of error. If both are given, the margin is used; clear it to use the budget. "
      "For a margin, the stated budget is z²k/MOE² with z = 1.645, rounded half-even to six decimal places; if ⌊MOE⌋ "
      "would still exceed the margin, the last place goes up by one.", False),
     ("Noise factor: k in σ² = k/ρ, or Δ in the scale Δ/ε of geometric noise. MOE: the 90 % margin of error of a basis "

@@ -1,7 +1,7 @@
 """Spreadsheet formulas of one level: noise and loss per unit of budget, under every mode and privacy definition.
 
-They say what `privacy_math` computes. In the structured mode, cells that can be counted blind get a share of the budget
-(`split`) and the least noise; the others form a block of their own (claim C18).
+They compute the same numbers as `privacy_math`. In the structured mode, cells that can be counted blind get a share of
+the budget (`split`) and the least noise; the others form a block of their own (claim C18).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "budget": {"validate": "decimal", "criteria": "between", "minimum": 1e-9, "maximum": 1e9},
     "target": {"validate": "decimal", "criteria": "between", "minimum": 0.01, "maximum": 1e9},
 }
-#: From this column on, columns only serve others and are hidden.
+#: From this column on, columns are intermediate results and are hidden.
 FIRST_HIDDEN = "raw"
 LETTERS = {name: letters(i) for i, name in enumerate(COLUMNS)}
 NORMAL_90 = "1.6448536269514722"

@@ -1,6 +1,6 @@
 """Reads the document of a catalog, from a file or a manifest. Nothing in it is trusted, and nothing in it is run.
 
-All problems are reported together. Sizes are checked first, so that a hostile document costs no time or memory.
+All problems are reported together. Sizes are checked first, so that a hostile document can't use up time or memory.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class _Reader(DocumentValues):
     def tabulation(
         self, context: str, value: object, thresholds: Mapping[str, Tabulation] | None = None
     ) -> Tabulation | None:
-        """One measured tabulation; with `thresholds`, one of what a threshold of these tabulations drops."""
+        """One measured tabulation; with `thresholds`, one that measures what a threshold of these drops."""
         before = len(self.problems)
         required = ("name", "cells") if thresholds is None else ("name", "cells", "beyond")
         fields = self.fields(context, value, required, ("persons", "units", "iterate_by"))
@@ -159,8 +159,8 @@ class _Reader(DocumentValues):
             given["beyond"] = thresholds.get(beyond)
             if given["beyond"] is None:
                 self.problems.append(
-                    f"{label}, beyond: expected one of {checks.listed(thresholds) or 'no tabulations'}, "
-                    f"got {show(beyond)}"
+                    f"{label}, beyond: expected a tabulation of the table "
+                    f"({checks.listed(thresholds) or 'it has none'}), got {show(beyond)}"
                 )
         return self.made(lambda: Tabulation(name, **given)) if len(self.problems) == before else None
 
@@ -200,7 +200,7 @@ class _Reader(DocumentValues):
         unknown = [key[:40] for key in chosen if key not in known]
         if unknown:
             self.problems.append(
-                f"levels: expected geographies and iteration levels as in {checks.listed(known)}, "
+                f"levels: expected a geography with an iteration level, such as {checks.listed(known)}, "
                 f"got {checks.listed(unknown)}"
             )
             return ()
@@ -209,7 +209,7 @@ class _Reader(DocumentValues):
         unused += [i.key for i in iteration_levels if i not in {level.iteration_level for level in levels} and i]
         if unused:
             self.problems.append(
-                f"levels: expected levels of every geography and iteration level, got none of {checks.listed(unused)}"
+                f"levels: expected every geography and iteration level in a level, got none for {checks.listed(unused)}"
             )
         return levels
 

@@ -1,4 +1,4 @@
-"""Code lists as text, as catalogs have them: codes and ranges of codes of one column, such as ``20-24, 34-36``."""
+"""Code lists as text, as written in catalogs: codes and ranges of codes of one column, such as ``20-24, 34-36``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON and TOML files with exact decimals: configs, catalogs and targets. A hostile file costs no time or memory."""
+"""JSON and TOML files with exact decimals: configs, catalogs, targets. A hostile file can't use up time or memory."""
 
 from __future__ import annotations
 

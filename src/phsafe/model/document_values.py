@@ -33,7 +33,7 @@ class DocumentValues:
         return value
 
     def typed(self, context: str, value: object, kind: type[T], expected: str, default: T) -> T:
-        """A value of exactly this type. Missing values were reported before."""
+        """A value of exactly this type. Missing values have been reported already."""
         if type(value) is kind:
             return value
         if value is not None:
@@ -41,7 +41,7 @@ class DocumentValues:
         return default
 
     def text(self, context: str, value: object) -> str:
-        """A text."""
+        """A string."""
         return self.typed(context, value, str, "text", "")
 
     def number(self, context: str, value: object) -> int:
@@ -61,13 +61,13 @@ class DocumentValues:
         return tuple(self.number(context, item) for item in self.items(context, value))
 
     def texts(self, context: str, value: object) -> tuple[str, ...]:
-        """A list of texts."""
+        """A list of strings."""
         return tuple(self.text(context, item) for item in self.items(context, value))
 
     def by_line(self, context: str, value: object, read: Callable[[str, object], T]) -> dict[int, T]:
-        """An object whose keys are line numbers, which JSON and TOML write as texts."""
+        """An object whose keys are line numbers, which JSON and TOML write as strings."""
         found: dict[int, T] = {}
-        for name, item in self.typed(context, value, dict, "an object by line number", {}).items():
+        for name, item in self.typed(context, value, dict, "an object with line numbers as keys", {}).items():
             if isinstance(name, str) and name.isascii() and name.isdigit() and name == str(int(name[:9])):
                 found[int(name)] = read(f"{context} {name}", item)
             else:

@@ -1,4 +1,4 @@
-"""Exact decimals and fractions as text and JSON. Whatever is rounded is rounded up, the safe direction for a loss."""
+"""Exact decimals and fractions as text and JSON. Rounding is always up, the safe direction for a loss."""
 
 from __future__ import annotations
 

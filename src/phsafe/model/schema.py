@@ -1,4 +1,4 @@
-"""The layout of the 2020 Census Edited File: columns, domains and code lists."""
+"""The layout of the 2020 Census Edited File: columns, domains and code lists (race, family members, own children)."""
 
 from __future__ import annotations
 
@@ -166,6 +166,17 @@ POSTAL_CODES = {
     "VT": "50", "VA": "51", "WA": "53", "WV": "54", "WI": "55", "WY": "56", "PR": "72",
 }  # fmt: skip
 US_STATES = tuple(code for code in STATES if code != PUERTO_RICO)
+
+
+def state_code(state: str) -> str:
+    """The FIPS code of a state, given by code, postal code or name; text that is none of them is returned as it is.
+
+    >>> [state_code(text) for text in ("56", "wy", "Wyoming", "Wyomin")]
+    ['56', '56', '56', 'Wyomin']
+    """
+    by_name = {name.casefold(): code for code, name in STATES.items()}
+    return POSTAL_CODES.get(state.upper()) or by_name.get(state.casefold(), state)
+
 
 GEO = Layout(
     "geo",

@@ -1,4 +1,4 @@
-"""What makes tables and catalogs inconsistent, found when they are made: before anything is counted or charged.
+"""What makes tables and catalogs inconsistent, found when they are created, before anything is counted or charged.
 
 The limits are far above any table that people read. They keep a hostile catalog from using up time or memory.
 """

@@ -44,7 +44,7 @@ FAMILY_AGES = [
     for i, household_type in enumerate(WITH_OWN_CHILDREN)
     for j, ages in enumerate(CHILD_AGES.values())
 ]
-#: Minors by relationship, whatever their household type: the lines of PH3's shell.
+#: Minors by relationship, in any type of household: the lines of PH3's shell.
 BY_RELATIONSHIP = {
     2: where(RELSHIP=["20", "21", "22", "23", "24", "34", "35", "36"]),
     3: where(RELSHIP=OWN_CHILDREN),

@@ -1,4 +1,4 @@
-"""What makes a tabulation inconsistent, found when it is made: its columns, codes, cells and universe."""
+"""What makes a tabulation inconsistent, found when it is created: its columns, codes, cells and universe."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Publishing a release, the one place where exact counts meet noise: count, charge, add noise, verify, write.
+"""Publishing a release: only here exact counts meet noise. Reserve disk space, count, charge, add noise, verify, write.
 
 Exact counts stay in memory. The whole privacy loss is on the ledger's disk before any noise is drawn (claim C12), and
-it stays charged whatever fails afterwards. The folder gets its final name only after it has passed verification.
+it stays charged if something fails afterwards. The folder gets its final name only after it has passed verification.
 """
 
 from __future__ import annotations

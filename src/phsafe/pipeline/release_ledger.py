@@ -70,8 +70,8 @@ def _existing(choice: LedgerChoice, loss: Loss) -> Ledger:
         if traces(choice.path):
             raise LedgerError(lost(choice.path))
         raise LedgerError(
-            f"{choice.path}: there is no ledger at this path, and a release makes none by itself; correct the path, or "
-            f"type phsafe ledger init {shlex.quote(str(choice.path))} --cap {text(loss.as_zcdp().unbounded)} "
+            f"{choice.path}: there is no ledger at this path, and a release doesn't create one by itself; correct the "
+            f"path, or type phsafe ledger init {shlex.quote(str(choice.path))} --cap {text(loss.as_zcdp().unbounded)} "
             "(the same as --new-ledger here, or new_ledger=True in Python)"
         )
     return Ledger.open(choice.path)

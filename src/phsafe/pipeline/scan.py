@@ -1,4 +1,4 @@
-"""One scan of a data source: open it, then count and check it in one pass, for validate, tabulate and release."""
+"""One scan of a data source, with its settings: open, count and check it in one pass (validate, tabulate, release)."""
 
 from __future__ import annotations
 

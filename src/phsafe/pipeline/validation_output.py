@@ -38,7 +38,7 @@ def as_table(report: ValidationReport) -> Table:
 
 
 def states_table(report: ValidationReport) -> Table:
-    """Return a table with the rows of each state; those without housing units or with other totals stand out."""
+    """Return a table with the rows of each state; those without housing units or with other totals are highlighted."""
     table = Table(title="Rows by state (NOT PRIVATE)", title_justify="left", expand=False)
     table.add_column("State")
     columns = [*dict.fromkeys(name for rows in report.states.values() for name in rows)]

@@ -1,4 +1,4 @@
-"""Privacy accounting: the noisy measurements of a run as events, their total loss, and its conversion to ε at δ.
+"""Privacy accounting: the measurements of a run as events, their total loss, and its conversion to ε at a (default) δ.
 
 Losses add up over tabulations (claim C8); within a tabulation, the loss is the larger of two sums over its levels
 (claim C19). Totals are exact fractions; figures rounded for display are rounded up.

@@ -1,4 +1,4 @@
-"""The signed hash chain of a ledger: append-only rows, each hashed with its predecessor and signed, and a signed head.
+"""The signed hash chain of a ledger: append-only SQLite rows, each hashed with its predecessor, and a signed head.
 
 Anyone can recompute the hashes and, with the public key, verify the signatures; only the holder of the private key can
 sign. A changed, missing, moved or added row has no valid signature. Rows cut off at the end no longer match the head.

@@ -163,7 +163,7 @@ class Statement:
 
     @property
     def max_rho(self) -> Fraction | None:
-        """The largest loss of one release that the ledger allows, as last amended; None if it names none."""
+        """The largest loss of one release that the ledger allows, as last amended; None if it sets none."""
         limit: Fraction | None = self._latest("max_rho")
         return limit
 

@@ -1,4 +1,4 @@
-"""The files of a ledger: made atomically, closed to the world, and opened with a clear message for every failure."""
+"""The SQLite file of a ledger: made atomically, for its owner alone, locked while written; a busy one is waited for."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def connection(path: Path, *, new: bool = False) -> Iterator[sqlite3.Connection]
         raise LedgerError(
             f"{path}: expected a ledger of format 2, got format 1, whose entries are not signed; start a signed one "
             f"with phsafe ledger init {shlex.quote(str(path))} --cap RHO --supersede --reason TEXT, which keeps this "
-            "file and says how to carry its spending over"
+            "file and shows how to carry its spending over"
         ) from None
 
 

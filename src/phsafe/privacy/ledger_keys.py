@@ -73,7 +73,7 @@ def load_or_create(path: Path) -> Signer:
     if not exists(public):
         _create(public, signer.public_key, 0o644)
     if load_public_key(public) != signer.public_key:
-        raise LedgerError(f"{public}: expected the public key of {key_path(path)}, got another; remove it")
+        raise LedgerError(f"{public}: expected the public key of {key_path(path)}, got another key; remove this file")
     return signer
 
 

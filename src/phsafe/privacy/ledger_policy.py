@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from phsafe.privacy_math.sensitivity import Definition
 
 #: The largest unbounded loss of one release, in ρ, unless its ledger or its command names another: about eight times
-#: that of the 2020 parameters. Beyond it the noise is small against any count, and the guarantee is one in name only.
+#: that of the 2020 parameters. Above it the noise is small next to any count, and the guarantee exists in name only.
 MAX_RHO = Fraction(10)
 
 
@@ -36,7 +36,7 @@ class Population:
     Attributes:
         text: Their description.
         states: The codes of their states.
-        is_stated: Whether the config itself has the description; else it was derived from the states.
+        is_stated: Whether the config itself has the description; otherwise it was derived from the states.
     """
 
     text: str
@@ -89,12 +89,12 @@ def check_population(path: Path, now: Statement, given: Population | None) -> No
         raise LedgerError(
             f"nothing was charged: the ledger {path} is for {now.population or 'other states'} (states "
             f"{', '.join(now.states or ())}), and this release is also about {', '.join(outside)}; "
-            "each population has a ledger of its own"
+            "use a separate ledger for each population"
         )
     if given.is_stated and now.population not in (None, given.text):
         raise LedgerError(
             f"nothing was charged: the ledger {path} is for {now.population}, and the config is for {given.text}; "
-            "each population has a ledger of its own"
+            "use a separate ledger for each population"
         )
 
 
@@ -105,7 +105,7 @@ def check_ceiling(loss: Loss, *limits: Exact | None) -> None:
     if rho > limit:
         raise LedgerError(
             f"nothing was charged: expected an unbounded loss of at most ρ = {text(limit)}, got {text(rho)}; lower the "
-            "budgets, or raise the limit (--max-rho; in an existing ledger phsafe ledger amend --max-rho)"
+            "budgets, or raise the limit (--max-rho, or for an existing ledger phsafe ledger amend --max-rho)"
         )
 
 
@@ -124,7 +124,7 @@ def previous_ledger(old: Path) -> dict[str, Any]:
 
 
 def _charged(unit: Definition, body: Mapping[str, Any]) -> Fraction:
-    """What an entry counts towards the cap, in the ledger's unit; in format 1, its only one."""
+    """What an entry counts towards the cap, in the ledger's unit, which is also that of entries in format 1."""
     loss = Loss(body.get("definition", unit), read_amount(body["unbounded"]), read_amount(body["bounded"]))
     return loss.as_zcdp().unbounded if unit == "zcdp" else loss.unbounded
 

@@ -1,4 +1,4 @@
-"""The noise mechanism: OpenDP's exact integer samplers, privacy maps and composition. No other module draws noise.
+"""The noise mechanism: OpenDP's exact discrete Gaussian and geometric samplers, without a seed, and composition.
 
 A run is one OpenDP composition over the exact counts (claim C8). Inside it, each planned measurement has a composition
 of its own over its own count vector, which allows one query at its own budget. So OpenDP itself refuses a measurement
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: (tabulation, level key, the cells of a block of the level).
 BlockKey = tuple[str, str, tuple[int, ...]]
 DISTRIBUTIONS: Mapping[Definition, str] = {"zcdp": "Discrete Gaussian", "puredp": "Two-Sided Geometric"}
-#: Noise of this scale exceeds 64 bits with probability below e^(−1000), whatever the count.
+#: Noise of this scale exceeds 64 bits with probability below e^(−1000), for any count.
 MAX_SCALE = 2.0**52
 #: The scale computed here differs from the one OpenDP's map accepts by a few float steps at most; more is an error.
 _MAX_STEPS = 64

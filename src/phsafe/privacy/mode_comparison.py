@@ -205,6 +205,8 @@ def compare(
 ) -> Comparison:
     """Compare a config under all sensitivity modes, with the same budgets. Needs no data.
 
+    To compare two published figures, see `Estimates.compare`.
+
     Args:
         config: A config: a JSON or TOML file, a mapping, or a loaded `Config`. Its own mode is ignored.
         delta: The δ at which a ρ is converted to ε.

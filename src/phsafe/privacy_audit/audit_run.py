@@ -1,4 +1,4 @@
-"""The audit: its cases, how each is run, and its findings."""
+"""The audit: its cases, how often and how each is run, and its findings (verdicts)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def gaussian_quantile(variance: Fraction | float) -> int:
         return math.ceil(_NORMAL_90 * sigma)
     if sigma < _SMOOTH:
         return _summed_quantile(sigma)
-    # Never too small a start: the integers up to m cover the real line up to m + ½.
+    # This start is never too small: the integers up to m cover the real line up to m + ½.
     m = math.ceil(_NORMAL_90 * sigma)
     while _probability(m - 1, sigma) >= COVERAGE:
         m -= 1

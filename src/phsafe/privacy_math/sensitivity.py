@@ -1,4 +1,4 @@
-"""Sensitivities: how much one person can change a tabulation under each mode, as exact numbers.
+"""Sensitivities: how much one person can change a tabulation, under each mode and for each kind of neighbours.
 
 All formulas are rational: the noise variance of a level is σ² = k/ρ with an integer k, so calibration needs no square
 root. The claims cited here are those of docs/privacy.md.

@@ -1,4 +1,4 @@
-"""The TOML or INI file that names the files of a Census Edited File, and the checks of their first lines.
+"""The TOML or INI file that names the files of a Census Edited File, and the position of each column in their lines.
 
 >>> SLICES["units"]["HHT2"]
 (60, 62)

@@ -9,7 +9,7 @@ from pathlib import Path
 from phsafe.errors import DataError, PHSafeError
 
 EXPECTED = (
-    "expected CSV in UTF-8 with consistent line ends and as many values in each row as the header has names, "
+    "expected CSV in UTF-8 with consistent line endings and as many values in each row as the header has names, "
     "got something else"
 )
 

@@ -1,4 +1,4 @@
-"""The input tables, as every reader returns them."""
+"""The three input tables (persons, units, geo), as every reader returns them."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Storage(Protocol):
         """The names and sizes of all files below a folder, except hidden ones (starting with ``.`` or ``_``)."""
 
     def hidden(self, folder: str, depth: int) -> list[str]:
-        """The names below a folder that `files` leaves out, except markers; one ends in `UNKNOWN` if it can't be told.
+        """The names below a folder that `files` leaves out, except markers; one ends in `UNKNOWN` if they are unknown.
 
         Folders are known to be nested at least `depth` times.
         """

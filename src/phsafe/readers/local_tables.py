@@ -1,4 +1,4 @@
-"""Tables on this machine: DuckDB reads text files, Arrow reads Parquet and frames."""
+"""Tables on this machine: DuckDB reads text files, with threads and memory as set; Arrow reads Parquet and frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a data folder that only the engine can access; it has the same forms as a local one."""
+"""Reads a data folder that only the engine can access (hdfs, s3a); it has the same forms as a local one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of Spark errors, whose own texts may quote records and run to pages."""
+"""Translation of Spark errors, whose own texts may quote records and run to pages, and timeouts for calls of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark sessions: one from the caller, one that runs in this process, Spark Connect, or a new classic session."""
+"""Spark sessions: the caller's, a running one, Spark Connect, or a new one; retries, Java, no secrets in messages."""
 
 from __future__ import annotations
 

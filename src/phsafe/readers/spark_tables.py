@@ -1,4 +1,4 @@
-"""Tables on Spark.
+"""Tables on Spark: files and addresses (hdfs, s3a), listed and read through Spark, with pinned settings.
 
 Only calls and SQL that Spark Connect supports are used, so that one class serves both kinds of session. All files are
 accessed through Spark, because this machine may not see them.
@@ -67,7 +67,7 @@ class SparkReader:
 
     @property
     def storage(self) -> Storage | None:
-        """See `TableReader`. Spark may see other files than this process."""
+        """See `TableReader`. Spark may see different files from this process."""
         return self
 
     def address(self, data: Location) -> str:
@@ -154,7 +154,7 @@ class SparkReader:
             view = self._view(spark_csv.lines(self._session, _literal(address), first))
             if not spark_csv.is_clean(self._session, view, first, len(header)):
                 raise DataError(
-                    f"{address}: expected CSV in UTF-8 with consistent line ends, none inside a value, "
+                    f"{address}: expected CSV in UTF-8 with consistent line endings, none inside a value, "
                     "and as many values in each row as the header has names, got something else"
                 )
             rows = spark_csv.rows(self._session, view, first, header)
@@ -259,7 +259,7 @@ def _local_names(folder: str) -> list[str]:
 
 
 def address_of(data: Location) -> str:
-    """The full address of a file or folder. A path without a scheme is local, whatever Spark's default file system is.
+    """The full address of a file or folder. A path without a scheme is local, not on Spark's default file system.
 
     >>> address_of("s3a://bucket/census/"), address_of(Path("/data/census"))
     ('s3a://bucket/census', 'file:///data/census')
@@ -285,5 +285,5 @@ def _path(address: str) -> str:
 
 
 def _literal(address: str) -> str:
-    """An address with the characters escaped that Spark would treat as wildcards."""
+    """An address in which the characters that Spark treats as wildcards are escaped."""
     return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in address)

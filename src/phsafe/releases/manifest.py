@@ -1,4 +1,4 @@
-"""The manifest of a release: its parameters, its catalog, its privacy statement, and the hashes of its files."""
+"""The manifest of a release: format version, parameters, catalog, privacy statement and neighbours, hashes of files."""
 
 from __future__ import annotations
 

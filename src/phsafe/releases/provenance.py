@@ -1,4 +1,4 @@
-"""What made a release: the package and its commit, the libraries that counted and drew noise, Python and the system.
+"""What made a release: versions of the package (and its commit), libraries that counted or drew noise, Python, system.
 
 Nothing here depends on the data, and nothing names a path, a user or a host.
 """

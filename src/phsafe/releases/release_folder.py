@@ -1,4 +1,4 @@
-"""A release folder: the manifest and the noisy measurements, read and checked without access to the data.
+"""A release folder: manifest and noisy counts, also of older formats, read and checked without access to the data.
 
 A release is public. Nothing in its folder depends on the data, except the noisy COUNT columns and the hashes of the
 files that contain them.
@@ -126,7 +126,7 @@ class Release(Frames):
             ()
         """
         if self.manifest.get("format") == FORMAT_1:
-            return ("This release is from before releases recorded their catalog; it is read with the built-in one.",)
+            return ("This release predates the recording of catalogs, so it is read with the built-in catalog.",)
         changes = catalog_changes(self.config.catalog, CENSUS_2020)
         lead = "The catalog of this release differs from the 2020 Census tables that PHSafe ships."
         return (lead, *changes) if changes else ()
@@ -269,7 +269,7 @@ class Release(Frames):
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
-    """Parse the manifest of a release folder. Its format is one that this version knows."""
+    """Parse the manifest of a release folder. Other formats than this version knows are refused."""
     file = path / MANIFEST
     try:
         with file.open("rb") as stream:
@@ -293,7 +293,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _similar_folder(path: Path) -> str:
-    """Suggest a release folder beside or in one that isn't."""
+    """Suggest a release folder beside or inside a folder that isn't one."""
     try:
         known = [str(file.parent) for place in (path.parent, path) for file in place.glob(f"*/{MANIFEST}")]
     except OSError:

@@ -84,7 +84,7 @@ def ledger_problems(release: Release, path: Path, public_key: Path | None = None
             "this is the ledger of another population, or an older copy"
         ]
     if charge.files is None:
-        return [f"the ledger {path} has charged it, but has no hashes of its files: it was charged, not finished"]
+        return [f"the ledger {path} has charged it, but has no hashes of its files: it was charged but never finished"]
     total = plan(release.config).total
     loss = [] if charge.loss == total else ["its loss is not the one that was charged"]
     now = {name: hash_file(release.path / name) for name in charge.files if (release.path / name).is_file()}
@@ -122,12 +122,12 @@ def _manifest_problems(release: Release, planned: Account) -> Iterator[str]:
         expected = {key: value for key, value in expected.items() if key not in SINCE_FORMAT_2}
     for key in ("catalog", "catalog_sha256"):
         if key in expected and given.get(key) != expected[key]:
-            yield f"{key} in the manifest is not what its tables and levels give"
+            yield f"{key} in the manifest doesn't match its tables and levels"
     if not isinstance(given.get("privacy"), dict):
         yield "the manifest has no privacy statement"
     else:
         if set(given["privacy"]) - set(expected["privacy"]):
-            yield "the privacy statement has more than its config gives"
+            yield "the privacy statement contains more than its config implies"
         for name, value in expected["privacy"].items():
             if not _same(given["privacy"].get(name), value):
                 yield f"{name} in the privacy statement doesn't match the config"

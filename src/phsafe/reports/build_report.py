@@ -30,7 +30,7 @@ def report(
         out: Path of the HTML file; it must not exist yet.
         estimates: Finished tables or their folder. By default they are computed from the release by the joint method.
         title: Heading of the page, such as the name of the data product.
-        force: Report on a release that fails its check, too; the page then carries a warning that lists the problems.
+        force: Also report on a release that fails its check; the page then carries a warning that lists the problems.
 
     Returns:
         The path of the page.
@@ -73,7 +73,7 @@ def report(
 
 
 def _checked(release: Release | str | Path, force: bool) -> tuple[Release, tuple[str, ...]]:
-    """Open a release and check it; return it with the problems found, of which there are none unless forced."""
+    """Open a release and check it; return it with the problems found (none unless forced)."""
     opened = release if isinstance(release, Release) else Release.read(Path(release))
     found = tuple(problems(opened))
     if found and not force:

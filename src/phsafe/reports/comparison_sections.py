@@ -38,9 +38,9 @@ def compare(subject: Subject) -> Html | None:
         "Compare two regions or groups",
         el(
             "p",
-            "The difference has its own 90 % interval. If the interval leaves out zero, the difference is more than "
+            "The difference has its own 90 % interval. If the interval excludes zero, the difference is more than "
             "noise; otherwise noise alone could explain it. If you look at many pairs, about one in ten will seem to "
-            "differ where nothing does.",
+            "differ even if none does.",
         ),
         controls(
             "compare",
@@ -54,7 +54,7 @@ def compare(subject: Subject) -> Html | None:
             "compare",
             "The interval is computed from the two published intervals, as if their errors were unrelated, and widened "
             "a little because groups that are fitted to a common total can err in opposite directions. This command "
-            "computes the exact interval from the release, with all relations between the errors:",
+            "computes the exact interval from the release, taking into account how the errors are related:",
         ),
     )
 
@@ -93,8 +93,8 @@ def add_up(subject: Subject) -> Html | None:
         _exact(
             "add",
             "The bounds of the sum are the sums of the bounds. That is at least a 90 % interval: wide enough however "
-            "the errors of the regions are related. This command computes the exact interval from the release, which "
-            "is usually narrower:",
+            "strongly the errors of the regions are correlated. This command computes the exact interval from the "
+            "release, which is usually narrower:",
         ),
     )
 

@@ -98,7 +98,7 @@ def margins(subject: Subject) -> Html:
         el(
             "p",
             "The 90 % margin of error (MOE) of a single noisy count: nine times out of ten the noise is no larger. The "
-            f"number under it is the budget {unit} of the level. The MOE does not depend on the size of the count, so "
+            f"number below it is the budget {unit} of the level. The MOE does not depend on the size of the count, so "
             "counts of large groups are relatively precise and counts of small groups are not. Finished tables combine "
             "several noisy counts and are often more accurate.",
         ),

@@ -40,7 +40,7 @@ def head(subject: Subject) -> Html:
 
 
 def contents(sections: Mapping[str, str], subject: Subject) -> Html:
-    """The list of contents that a printed report begins with."""
+    """The table of contents that a printed report begins with."""
     items = []
     for name, title in sections.items():
         tables = [el("li", el("a", f"{t.name} {t.title}", href=f"#table-{t.name}")) for t in subject.tables]
@@ -117,7 +117,7 @@ def published(subject: Subject) -> Html:
 
 
 def _span(codes: list[str]) -> str:
-    """Iteration codes in short, with a run of letters as a range: ``everyone, A–G``."""
+    """Iteration codes, abbreviated, with a run of letters as a range: ``everyone, A–G``."""
     others = [code for code in codes if code != "*"]
     parts = ["everyone"] if "*" in codes else []
     if len(others) > 2 and [ord(code[0]) for code in others] == [ord(others[0][0]) + i for i in range(len(others))]:
@@ -199,8 +199,8 @@ def provenance(subject: Subject) -> Html:
         el(
             "p",
             el("code", "phsafe check RELEASE"),
-            " compares every file in the release folder with the manifest. Running the command that made this page "
-            "again reproduces it byte for byte: its only date is the one in the config, and it never uses the network.",
+            " compares every file in the release folder with the manifest. Rerunning the command that made this page "
+            "reproduces it byte for byte: its only date is the one in the config, and it never uses the network.",
         ),
     )
 

@@ -41,7 +41,7 @@ def figure_choice(label: str, name: str, tables: Sequence[Table], chosen: str) -
 
 
 def checkbox(label: str, name: str, value: str) -> Html:
-    """A checkbox with its label behind it."""
+    """A checkbox with its label after it."""
     return el("label", el("input", type="checkbox", name=name, value=value), " ", label, class_="check")
 
 

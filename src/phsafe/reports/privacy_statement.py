@@ -57,15 +57,15 @@ def _plain_language(subject: Subject) -> Html:
         el("h3", "What is promised"),
         el(
             "p",
-            "Nearly the same numbers would have been published with or without any one person’s record. So nobody can "
-            "learn much about one person from them, whatever else they know and however fast their computers are. The "
+            "Nearly the same numbers would have been published with or without any one person’s record. So no one can "
+            "learn much about one person from them, no matter what else they know or how fast their computers are. The "
             f"privacy loss {unit} measures how close “nearly” is: the smaller, the safer, and at 0 the numbers reveal "
-            "nothing about anybody.",
+            "nothing about anyone.",
         ),
         el("h3", "What that means for you"),
         el(
             "p",
-            "Suppose somebody knows everything about everyone else, sees every number here, and finds it a toss-up ",
+            "Suppose someone knows everything about everyone else, sees every number here, and finds it a toss-up ",
             QUESTIONS["unbounded"],
             ". They guess right at most about ",
             el("strong", guesses["unbounded"]),
@@ -82,10 +82,10 @@ def _plain_language(subject: Subject) -> Html:
             f"{MECHANISMS[config.privacy]} distribution by an exact sampler that uses the operating system’s random "
             "number generator, so there is no seed that could leak. No count is published without noise. ",
             _thresholds(tau),
-            "Cells that read only the person are counted without the unit table and include everybody. "
+            "Cells that read only the person are counted without the unit table and include everyone. "
             if config.sensitivity == "structured"
             else "",
-            "The finished tables are computed from the noisy counts alone, so they cost no more privacy.",
+            "The finished tables are computed from the noisy counts alone, so they cost no further privacy.",
         ),
         el("h3", "What is not promised"),
         el(

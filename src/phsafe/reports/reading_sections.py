@@ -22,7 +22,7 @@ def how_to_read(subject: Subject) -> Html:
         el(
             "p",
             "Random noise was added to every count to protect people, so each number here is an estimate. The 90 % "
-            "interval says how far off it may be: of all such intervals, about nine in ten contain the true value. It "
+            "interval shows how far off it may be: of all such intervals, about nine in ten contain the true value. It "
             f"accounts for the noise{_and_truncation(subject)}, not for errors in the data collection itself.",
         ),
         el("h3", f"What {FLAG} means"),
@@ -73,7 +73,7 @@ def _truncation(subject: Subject) -> Html | None:
             "p",
             "To protect people in very large households, the release counts at most a fixed number of people in each "
             "household. ",
-            "The tables here include the others again, by an estimate of their number. "
+            "The tables here add the others back, using an estimate of their number. "
             if whole
             else "The tables here leave the others out, so they are slightly low. ",
             printable(source) if isinstance(source, str) else None,

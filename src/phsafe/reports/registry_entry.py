@@ -37,7 +37,7 @@ CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
 
 @dataclass(frozen=True)
 class Answers:
-    """What only the publisher can say; an empty answer becomes a TODO."""
+    """What only the publisher knows; an empty answer becomes a TODO."""
 
     name: str = ""
     curator: str = ""
@@ -76,7 +76,7 @@ def registry(
     """Write a draft entry for the OpenDP registry of deployments.
 
     The entry is YAML in the form of the registry's template. Privacy parameters, mechanisms and margins of error come
-    from the release; the arguments below are what only the publisher can say, and each one left empty becomes a TODO.
+    from the release; the arguments below are what only the publisher knows, and each one left empty becomes a TODO.
 
     Args:
         release: A release or its folder; it must pass its check.

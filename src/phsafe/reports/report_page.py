@@ -1,6 +1,6 @@
 """The report page: one self-contained file whose content security policy allows only its own script and style.
 
-It allows pictures that the script makes itself (`blob:`), to turn charts into PNG files, and nothing from elsewhere.
+It allows images that the script makes itself (`blob:`), to turn charts into PNG files, and nothing from elsewhere.
 """
 
 from __future__ import annotations

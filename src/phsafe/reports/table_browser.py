@@ -42,7 +42,7 @@ def browse(subject: Subject) -> Html:
             el(
                 "div",
                 el("label", "Search region, group or line", for_="search"),
-                el("input", type="search", id="search", placeholder="Wyoming, Asian …", autocomplete="off"),
+                el("input", type="search", id="search", placeholder="children in Wyoming", autocomplete="off"),
                 el("ul", id="found", hidden=True, aria_label="Search results"),
                 el("p", id="found-count", class_="sr", aria_live="polite"),
                 class_="search",
@@ -52,7 +52,9 @@ def browse(subject: Subject) -> Html:
             choice("Table", "table", [("", "All tables"), *table_options(subject.tables)], "", long=True),
             checkbox("Show all digits", "digits", "all"),
         ),
-        el("noscript", el("p", f"Showing {where}. Enable JavaScript to choose, compare, add up, chart and download.",
+        el("noscript", el("p", "Enable JavaScript to choose, compare, add up, chart and download. Without it, this "
+                          f"page shows {where} only; tables.xlsx and the CSV files in tables/, which phsafe estimate "
+                          "writes, have every region and group.",
                           class_="note")),
         el("p", where, id="where", aria_live="polite"),
         el("p", el("button", "Compare with another region or group", type="button", id="compare-this"), class_="next",

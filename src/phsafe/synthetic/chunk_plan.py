@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from phsafe.errors import PHSafeError
-from phsafe.model.schema import MAFID, PUERTO_RICO, STATES, US_STATES
+from phsafe.model.schema import MAFID, PUERTO_RICO, STATES, US_STATES, state_code
 from phsafe.synthetic.group_quarters import MEAN_SIZE_E2, PEOPLE_PER_10000
 from phsafe.synthetic.state_profiles import Profile, profiles
 
@@ -37,21 +37,19 @@ class Chunk:
 
 
 def parse_states(states: str | Sequence[str]) -> tuple[str, ...]:
-    """Parse "us", "pr" or comma-separated FIPS codes into sorted FIPS codes.
+    """Parse "us", or states by FIPS code, postal code or name, into sorted FIPS codes.
 
-    >>> parse_states("56, 44"), len(parse_states("us")), parse_states("pr")
-    (('44', '56'), 51, ('72',))
+    >>> parse_states("56, 44"), parse_states("Wyoming,RI"), len(parse_states("us")), parse_states("pr")
+    (('44', '56'), ('44', '56'), 51, ('72',))
     """
     codes = states.split(",") if isinstance(states, str) else list(states)
-    codes = [code.strip() for code in codes]
+    codes = [state_code(code.strip()) for code in codes]
     if [code.lower() for code in codes] == ["us"]:
         return US_STATES
-    if [code.lower() for code in codes] == ["pr"]:
-        return (PUERTO_RICO,)
     unknown = sorted({code for code in codes if code not in STATES})
     if unknown or not codes:
         got = ", ".join(repr(code) for code in unknown) or "nothing"
-        raise PHSafeError(f"states: expected 'us', 'pr' or two-digit FIPS codes such as 44,56, got {got}")
+        raise PHSafeError(f"states: expected 'us', 'pr' or states such as 44,56 or RI,WY, got {got}")
     if PUERTO_RICO in codes and len(set(codes)) > 1:
         raise PHSafeError("states: Puerto Rico (72) must be generated separately; leave out 72 or the other states")
     return tuple(sorted(set(codes)))

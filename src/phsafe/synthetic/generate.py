@@ -1,4 +1,4 @@
-"""Generating a data folder: worker processes compose the chunks, and this process writes them in order."""
+"""Generating a data folder from a seed: worker processes compose the chunks, and this process writes them in order."""
 
 from __future__ import annotations
 

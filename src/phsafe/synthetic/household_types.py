@@ -13,10 +13,10 @@ from enum import IntEnum
 class Members(IntEnum):
     """Who may live with the householder and the spouse or partner; selects a row of the role tables."""
 
-    MARRIED = 0  # anyone, or nobody
+    MARRIED = 0  # anyone, or no one
     COHABITING_FAMILY = 1  # at least one relative
     FAMILY = 2  # no spouse or partner; at least one relative
-    NONRELATIVES = 3  # nonrelatives only, or nobody
+    NONRELATIVES = 3  # nonrelatives only, or no one
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Bits:
 class LookupTable:
     """Rows of weights over categories, tabulated as slots, from which 16 random bits draw a category.
 
-    Each row has 2**bits slots, shared out to the categories in proportion to their weights.
+    Each row has 2**bits slots, divided among the categories in proportion to their weights.
 
     >>> table = LookupTable([[1, 3], [1, 0]], bits=2)
     >>> table.slots.reshape(2, 4).tolist()
@@ -91,7 +91,7 @@ def piecewise_linear(x: npt.ArrayLike, knots: tuple[float, ...], values: tuple[f
 
 
 def _slots(weights: Floats, n: int) -> Bytes:
-    """Share out `n` slots in proportion to the weights; a row of zeros gets category 0 only."""
+    """Divide `n` slots in proportion to the weights; a row of zeros gets category 0 only."""
     sums = np.cumsum(weights)
     if sums[-1] == 0:
         return np.zeros(n, dtype=np.uint8)

@@ -31,7 +31,7 @@ class Role(IntEnum):
     FOSTER_CHILD = 9
     ROOMMATE = 10
     OTHER_NONRELATIVE = 11
-    START = 12  # nobody yet
+    START = 12  # no one yet
 
 
 RELATIVES = tuple(role for role in Role if role <= Role.OTHER_RELATIVE)

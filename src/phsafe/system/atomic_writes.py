@@ -58,7 +58,7 @@ def write_new_file(path: Path, content: bytes) -> None:
 
     """
     check_new_file(path)
-    # Create an unpredictable name exclusively, so that nobody can plant a link there.
+    # Create an unpredictable name exclusively, so that no one can plant a link there.
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL}")
     try:
         with partial.open("xb") as stream:

@@ -1,4 +1,4 @@
-"""The check for packages that only some commands and calls need."""
+"""The check for packages that only some commands and calls need, the extras: says how to install them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress reporting for long operations."""
+"""The callback by which long operations report progress; console.py draws the bar, public_calls.py in notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker processes that share the work and return results in order.
+"""Worker processes that share the work and return results in order, and the number of cores.
 
 Workers are plain child processes that read tasks from a pipe. Unlike those of `multiprocessing`, they never import the
 calling script, so it needs no ``if __name__ == "__main__"``.

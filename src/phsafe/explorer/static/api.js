@@ -40,7 +40,7 @@ async function post(path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server doesn’t respond. Is phsafe explore still running? Your scenarios are kept in this tab.");
+    throw new Error("The server isn’t responding. Is phsafe explore still running? Your scenarios are kept in this tab.");
   }
   if (!response.ok) {
     const answer = await response.json().catch(() => ({}));

@@ -5,9 +5,9 @@ import { $, el, notice, segmented, select, show } from "./dom.js";
 import { plainPin, store } from "./store.js";
 import { mark } from "./words.js";
 
-// Mode → its name, what it holds, and what it gives up.
+// Mode → its name, what it guarantees, and what it gives up.
 const MODES = {
-  published: ["As in 2020 (published)", "Protects a person, and also a change of a whole household.", "More noise than a person alone would need."],
+  published: ["As in 2020 (published)", "Protects one person, and also a change to a whole household.", "More noise than protecting one person needs."],
   tight: ["Tight", "The same loss for a person added or removed, with less noise.", "The loss for a changed record doubles, a whole household can be protected less, and the geography of addresses must be public."],
   "tight-bounded": ["Tight for a changed record (tight-bounded)", "The same loss for a changed record, with less noise; half the loss for a person added or removed.", "A whole household can be protected less, and the geography of addresses must be public."],
   structured: ["Structured", "As tight; lines that need nothing but the person’s own answers get far less noise and no truncation.", "As tight: the loss for a changed record can double, a whole household can be protected less, and the geography of addresses must be public."],
@@ -32,15 +32,15 @@ export function build() {
       start.standard.length ? area() : null));
 }
 
-function mode([key, [title, holds, gives]]) {
+function mode([key, [title, guarantees, gives]]) {
   const input = el("input", { type: "radio", name: "sensitivity", value: key, onchange: () => store.change((s) => { s.sensitivity = key; }, null, "all") });
   input.checked = store.scenario.sensitivity === key;
-  return el("label", {}, input, el("span", {}, el("strong", {}, title), el("small", {}, el("b", {}, "Holds: "), holds, el("br"), el("b", {}, "Gives up: "), gives)));
+  return el("label", {}, input, el("span", {}, el("strong", {}, title), el("small", {}, el("b", {}, "Guarantees: "), guarantees, el("br"), el("b", {}, "Gives up: "), gives)));
 }
 
 export const choice = (label, why, ...nodes) => el("div", { class: "choice" }, el("span", {}, label, " ", why), ...nodes);
 
-// Budgets are converted: read as ε, a ρ would be another amount of noise.
+// Budgets are converted: read as ε, a ρ would mean a different amount of noise.
 async function convert(privacy) {
   try {
     const answer = await ask("convert", { scenario: store.scenario, privacy });

@@ -1,4 +1,4 @@
-// Finished margins: the server computes them in the background. Ask until they are there; a newer question replaces an older one.
+// Finished margins: the server computes them in the background. Ask until they are ready; a newer request replaces an older one.
 
 import { ask } from "./api.js";
 import { notice } from "./dom.js";
@@ -11,7 +11,7 @@ export function forget() { asked += 1; store.finished = null; }
 
 export async function follow(done) {
   const mine = ++asked;
-  await pause(250); // Someone who is typing needs the first answer only.
+  await pause(250); // While the user is typing, ask nothing.
   for (let wait = 400; mine === asked; wait = Math.min(2 * wait, 3000)) {
     let answer;
     try { answer = await ask("finished", store.request()); } catch (error) { if (mine === asked) notice(error.message); return; }

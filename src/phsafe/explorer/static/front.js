@@ -27,7 +27,7 @@ function sentence() {
   speaking = setTimeout(() => { if ($("#spoken").textContent !== says.text) $("#spoken").textContent = says.text; }, 900);
 }
 
-// Choose the baseline. With a catalog of one's own there is no 2020.
+// Choose the baseline. A custom catalog has no 2020 baseline.
 export function against() {
   const options = [...(start.standard.length ? [["-1", start.baseline]] : [["-1", "nothing"]]), ...store.scenarios.map((scenario, i) => [String(i), scenario.name])];
   const choose = (value) => store.change(() => { store.baseline = Number(value); }, null, "all");
@@ -43,7 +43,7 @@ function warnings() {
 }
 
 function one(warning) {
-  const apply = () => { store.change((s) => Object.assign(s, warning.fix.scenario), null, "all"); notice("Changed. Undo takes it back.", "calm"); };
+  const apply = () => { store.change((s) => Object.assign(s, warning.fix.scenario), null, "all"); notice("Changed. Use Undo to revert it.", "calm"); };
   return el("p", { class: "warning" }, el("span", { "aria-hidden": "true" }, "⚠ "), warning.sentence, " ", warning.fix ? el("button", { onclick: apply }, warning.fix.label) : null);
 }
 
@@ -53,14 +53,14 @@ function tiles() {
   const change = totals.change || {};
   const tile = (id, label, key, value, below, delta) => el("div", { class: "kpi" }, el("span", { class: "label" }, el("span", {}, label), mark(key)), el("b", { id }, value), el("span", { class: "delta" }, chip(delta)), el("span", { class: "below" }, below));
   const state = (name) => pins.filter((pin) => shownChange(pin) && shownChange(pin).state === name).length;
-  const groups = [[state("better"), "more accurate"], [state("worse") + state("gone"), "less accurate"], [state("same"), "as before"]].filter(([n]) => n);
+  const groups = [[state("better"), "more accurate"], [state("worse"), "less accurate"], [pins.filter((pin) => !pin.published).length, "not published"], [state("same"), `as in ${baselineName()}`]].filter(([n]) => n);
   const epsilon = (text) => [`ε ${text} at δ ${totals.delta} `, mark("epsilon")];
   show($("#kpis"),
     tile("total-unbounded", `Privacy loss ${unit()}, person added or removed`, "unbounded", totals.unbounded, epsilon(totals.epsilon_text), change.unbounded),
     tile("total-bounded", `Privacy loss ${unit()}, record changed`, "bounded", totals.bounded, epsilon(totals.epsilon_bounded_text), change.bounded),
     tile("guesses", "Someone guesses right whether you were counted", "attacker", risks[0].guesses_text, `what your record says: ${risks[1].guesses_text}`, risks[0].change),
     el("div", { class: "kpi" }, el("span", { class: "label" }, "Groups you care about"), el("b", { id: "group-count" }, String(pins.length)),
-      el("span", { class: "delta" }, groups.map(([n, text]) => el("span", { class: `chip ${{ "more accurate": "better", "less accurate": "worse" }[text] || "same"}` }, `${n} ${text}`)))));
+      el("span", { class: "delta" }, groups.map(([n, text]) => el("span", { class: `chip ${{ "more accurate": "better", "less accurate": "worse", "not published": "worse" }[text] || "same"}` }, `${n} ${text}`)))));
 }
 
 // Margins are compared in kind: finished ones with finished ones, those of the noise alone with those of the noise.
@@ -69,10 +69,10 @@ export const shownChange = (pin) => pin.change && (pin.finished ? pin.change.fin
 function person() {
   const { person: risks, totals } = store.numbers;
   const questions = { unbounded: "Were you counted?", bounded: "What does your record say?" };
-  show($("#person-says"), el("p", {}, "Someone who knows every record but yours, and starts with a coin toss:"), risks.map((risk) => {
-    const meter = el("div", { class: "meter", role: "img", "aria-label": `${risk.guesses_text} right, where a coin toss is right 50 % of the time` }, el("i", { "width%": 100 * risk.guesses }), el("b"));
+  show($("#person-says"), el("p", {}, "Someone who knows every record but yours, and starts with a coin flip:"), risks.map((risk) => {
+    const meter = el("div", { class: "meter", role: "img", "aria-label": `${risk.guesses_text} right, where a coin flip is right 50 % of the time` }, el("i", { "width%": 100 * risk.guesses }), el("b"));
     return el("div", { class: "risk" }, el("strong", {}, questions[risk.neighbours], " ", mark(risk.neighbours)), meter,
       el("p", {}, el("strong", {}, `right at most about ${risk.guesses_text} of the time `), chip(risk.change)),
-      el("small", {}, `With any other noise of this loss, at most ${risk.any_noise_text}. `, totals.delta === "0" ? "" : `At worst ${risk.certainty_text} certain afterwards, except with probability δ = ${totals.delta} (ε = ${risk.epsilon_text}).`));
-  }), el("p", { class: "scale", "aria-hidden": "true" }, el("span", {}, "never right"), el("span", {}, "coin toss"), el("span", {}, "always right")));
+      el("small", {}, `With any other noise that has this loss, at most ${risk.any_noise_text}. `, totals.delta === "0" ? "" : `At worst ${risk.certainty_text} certain afterwards, except with probability δ = ${totals.delta} (ε = ${risk.epsilon_text}).`));
+  }), el("p", { class: "scale", "aria-hidden": "true" }, el("span", {}, "never right"), el("span", {}, "coin flip"), el("span", {}, "always right")));
 }

@@ -85,7 +85,10 @@ function build() {
 
 function listen() {
   store.listen((what) => {
+    // A message about an earlier step, and its Undo, would now be about another one.
+    if ($("#notice").className === "calm") notice("");
     if (what === "all") build();
+    else if (what !== "name") tabs();
     if (what === "name") { front.against(); return; }
     if (what === "solver") { grid.refresh(); return; }
     evaluate();
@@ -122,6 +125,7 @@ function shared() {
 }
 
 async function restore() {
+  store.standard = start.standard.map((scenario) => scenario.name);
   store.scenarios = start.scenarios;
   store.active = start.active ?? 0;
   if (start.compared_with) {
@@ -138,7 +142,7 @@ async function restore() {
   } catch { /* the stored scenarios don't fit this catalog: start afresh */ }
 }
 
-// The pictures start with the first pinned group, or with the first published level.
+// The charts start with the first pinned group, or with the first published level.
 function firstFocus() {
   const pin = store.pins.length && [...start.pins, ...start.pins_pr].find((each) => pinId(each) === pinId(store.pins[0]));
   if (pin && store.scenario.entries[pin.sources[0][0]][pin.sources[0][1]].on) return { tabulation: pin.sources[0][0], level: pin.sources[0][1], pin: store.pins[0] };

@@ -1,4 +1,4 @@
-// The groups that the committee watches: add by search, remove, and what the margins mean for each.
+// The pinned groups: add by search, remove, and what the margins mean for each.
 
 import { ask } from "./api.js";
 import { $, chip, el, notice, show } from "./dom.js";
@@ -15,6 +15,8 @@ let start;
 
 export function setUp(catalog) {
   start = catalog;
+  const percent = (share) => `${100 * share} %`;
+  show($("#pin-words-used"), `In nine of ten releases, the published number is in the range shown. Reliable: the margin ± is at most ${percent(start.verdicts.rough)} of the number. Rough: at most ${percent(start.verdicts.noise)}. Larger: hardly more than noise.`);
   show($("#pin-tools"), el("button", { id: "add-pin", onclick: search }, "+ Add a group"));
 }
 
@@ -95,7 +97,7 @@ function search() {
     } catch (error) { hint.textContent = error.message; }
   };
   const input = el("input", { id: "pin-words", type: "text", autocomplete: "off", placeholder: "for example: renters Vermont, Hispanic families, children Wyoming", "aria-label": "Words", maxlength: "120", oninput: look });
-  openDialog("Add a group", el("p", {}, "Type a state, a race or ethnicity, and what is counted. Counts and averages can be added, and any line of a table."), input, hint, found);
+  openDialog("Add a group", el("p", {}, "Type a state, a race or ethnicity, and what is counted. You can add any line of any table, whether a count or an average."), input, hint, found);
   input.focus();
   look();
 }
@@ -103,7 +105,7 @@ function search() {
 function result(pin) {
   const known = store.pins.some((each) => pinId(each) === pinId(pin));
   const add = () => {
-    if (store.pins.length >= MOST) { notice(`At most ${MOST} groups can be watched at a time: remove one first.`); return; }
+    if (store.pins.length >= MOST) { notice(`At most ${MOST} groups fit here: remove one first.`); return; }
     $("#dialog").close();
     store.change(() => { store.pins.push(plainPin({ ...pin, people: "", units: "" })); }, null, "pins");
   };

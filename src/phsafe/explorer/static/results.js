@@ -1,4 +1,4 @@
-// Pictures, and the tables of margins under Details. The server computes every number shown here.
+// Charts, and the tables of margins under Details. The server computes every number shown here.
 
 import { bars, budgetPicture, errorPicture } from "./charts.js";
 import { $, chip, el, heading, segmented, select, show } from "./dom.js";
@@ -12,7 +12,7 @@ let method = "formula";
 
 export function setUp(catalog) {
   start = catalog;
-  const methods = [["formula", "1.645 σ"], ["exact", "exact"], ["joint", "after joint fit"]];
+  const methods = [["formula", "1.645 σ"], ["exact", "exact"], ["joint", "after joint estimation"]];
   show($("#moe-kind"), segmented("moe-kind", methods, method, (value) => { method = value; if (store.numbers) matrix(); }, "How to compute the margin of error"), mark("formula"), mark("exact"), mark("joint"));
   show($("#table-choice"), select(start.tables.map((t) => [t.name, `${t.title} (${t.name})`]), store.focus.table, (v) => { store.focus.table = v; store.tell("focus"); }, "Table"));
 }
@@ -27,7 +27,7 @@ export function render() {
   lines(numbers);
 }
 
-// Choose what the pictures are about: a pinned group, or the field chosen under Details.
+// Choose what the charts are about: a pinned group, or the field chosen under Details.
 function about(numbers, of) {
   const pins = numbers.pins.filter((pin) => pin.published && (pin.sources || []).length);
   const options = [...pins.map((pin) => [pin.id, pin.label]), ["", `${tabulationLabel(of.tabulation)}, ${levelLabel(of.level)} (chosen in Details)`]];
@@ -36,7 +36,7 @@ function about(numbers, of) {
     const pin = pins.find((each) => each.id === id);
     if (!pin) { store.focus.pin = null; store.tell("focus"); return; }
     choose(...pin.sources[0], store.pins.find((each) => pinId(each) === id));
-  }, "Group or table of the picture");
+  }, "Group or table of the chart");
 }
 
 function errors(numbers) {
@@ -55,6 +55,12 @@ function budget({ curve, rows }) {
 function heat(moe, low, high) {
   const t = high > low ? (Math.log(moe) - Math.log(low)) / (Math.log(high) - Math.log(low)) : 0.5;
   return `color-mix(in srgb, var(--accent) ${(4 + 24 * t).toFixed(0)}%, transparent)`;
+}
+
+// A derived tabulation holds the people of a table of averages.
+function derivedTitle(name) {
+  const table = start.tables.find((each) => name.startsWith(`${each.name}_`));
+  return table ? `${table.title}: people, ` : "";
 }
 
 export function matrix() {
@@ -79,8 +85,8 @@ export function matrix() {
   const measured = start.tabulations.filter((t) => numbers.rows[t.name]).map((t) =>
     el("tr", {}, el("th", { scope: "row" }, tabulationLabel(t.name), " ", el("small", {}, t.name)), start.levels.map((level) => cell(t.name, level.key, numbers.rows[t.name][level.key], true))));
   const derived = method === "joint" ? [] : numbers.derived.map((d) =>
-    el("tr", { class: "derived" }, el("th", { scope: "row" }, `${d.name}, cell ${d.cell} (derived from ${d.source})`), start.levels.map((level) => cell(d.name, level.key, d.levels[level.key], false))));
-  const waiting = method !== "joint" || joint ? null : el("p", { role: "status" }, numbers.finished === "unavailable" ? numbers.finished_note : "The joint fit is under way; you can go on working…");
+    el("tr", { class: "derived" }, el("th", { scope: "row" }, `${derivedTitle(d.name)}cell ${d.cell} `, el("small", {}, `${d.name}, derived from ${d.source}`)), start.levels.map((level) => cell(d.name, level.key, d.levels[level.key], false))));
+  const waiting = method !== "joint" || joint ? null : el("p", { role: "status" }, numbers.finished === "unavailable" ? numbers.finished_note : "Joint estimation is running; you can keep working…");
   show($("#matrix"), waiting, el("table", { class: "plain", id: "moes" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "of each basis cell"), start.levels.map(head))), el("tbody", {}, measured, derived)));
 }
 

@@ -1,4 +1,4 @@
-// The solver: share out a total, or meet a margin. It shows who wins and who loses before anything is applied.
+// The solver: split a total, or meet a margin. It shows who wins and who loses before anything is applied.
 
 import { ask } from "./api.js";
 import { choice } from "./choices.js";
@@ -13,16 +13,16 @@ const set = (name) => (value) => store.change(() => { store.solver[name] = value
 
 export function build() {
   const { solver } = store;
-  const total = el("input", { id: "total", "aria-label": "Total to share out", inputmode: "decimal", autocomplete: "off", value: solver.total, oninput: () => { set("total")(total.value.trim()); clear(); } });
+  const total = el("input", { id: "total", "aria-label": "Total to split", inputmode: "decimal", autocomplete: "off", value: solver.total, oninput: () => { set("total")(total.value.trim()); clear(); } });
   const floor = el("input", { type: "checkbox", id: "floor", onchange: () => set("floor")(floor.checked ? "today" : "none") });
   floor.checked = solver.floor === "today";
   show($("#solve"),
     el("label", { class: "field" }, el("span", {}, `Total privacy loss ${unit()} `), total),
     choice("for one person", mark(solver.neighbours), segmented("neighbours", [["unbounded", "added or removed"], ["bounded", "changed"]], solver.neighbours, set("neighbours"), "The total is the loss for one person")),
-    choice("What matters", mark("weight"), select([["pins", "the groups you care about"], ["equal", "all levels the same"], ["cells", "all published cells the same"]], solver.weights, set("weights"), "What matters")),
+    choice("What matters", mark("weight"), select([["pins", "the groups you care about"], ["equal", "all levels equally"], ["cells", "all published cells equally"]], solver.weights, set("weights"), "What matters")),
     choice("Margins", mark("finished"), select([["measured", "of the noise"], ["finished", "finished, after estimation"]], solver.aim, set("aim"), "Margins")),
-    el("label", { class: "tick" }, floor, "Nobody worse than today", mark("floor")),
-    el("details", { class: "targets" }, el("summary", {}, "Limits for single groups"), el("div", { id: "targets" })),
+    el("label", { class: "tick" }, floor, "No margin larger than now", mark("floor")),
+    el("details", { class: "targets" }, el("summary", {}, "Limits for individual groups"), el("div", { id: "targets" })),
     el("p", { class: "muted", id: "locked" }), el("div", { class: "row" }, el("button", { class: "main", id: "preview" }, "Preview"), el("small", {}, "Shows who wins and who loses. Nothing is changed yet.")),
     el("p", { class: "problem", id: "total-problem", role: "alert" }));
   $("#solve").onsubmit = (event) => { event.preventDefault(); preview({ ...store.solver, total: store.solver.total || total.placeholder }, fail); };
@@ -80,26 +80,26 @@ function offer({ scenario, preview: found, pins }) {
   openDialog("Who wins, who loses", el("p", { class: "cost" }, found.sentence),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preview" },
       pins && pins.length ? groups(pins) : null,
-      list("More accurate", found.winners), list("Less accurate", found.losers), found.same ? el("p", { class: "muted" }, `${found.same} levels stay as they are.`) : null),
+      list("More accurate", found.winners), list("Less accurate", found.losers), found.same ? el("p", { class: "muted" }, `${found.same} level${found.same === 1 ? " stays as it is" : "s stay as they are"}.`) : null),
     el("div", { class: "row" }, el("button", { class: "main", id: "apply", onclick: apply }, "Apply"), el("button", { onclick: () => $("#dialog").close() }, "Keep what I have")));
 }
 
 function groups(pins) {
   const margin = (pin, of) => { const found = of && (pin.finished ? of.finished : of.measured); return found ? `± ${found.moe_text}` : "not published"; };
-  return el("table", { class: "plain", id: "preview-groups" }, el("caption", {}, "Groups you care about"),
-    el("thead", {}, el("tr", {}, ["Group", "before", "after", "change", "after this"].map((text) => el("th", { scope: "col" }, text)))),
+  return el("table", { class: "plain stacked", id: "preview-groups" }, el("caption", {}, "Groups you care about"),
+    el("thead", {}, el("tr", {}, ["Group", "before", "after", "change", "reliability after"].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, pins.map((pin) => el("tr", {}, el("td", { class: "wrap" }, pin.label), el("td", {}, margin(pin, pin.before)), el("td", {}, margin(pin, pin)), el("td", {}, chip(shownChange(pin))),
       el("td", {}, (pin.finished || pin.measured) ? VERDICTS[(pin.finished || pin.measured).verdict] : "–")))));
 }
 
 function list(title, items) {
   if (!items.length) return el("p", { class: "muted" }, `${title}: none.`);
-  return el("details", { open: items.length <= 6 }, el("summary", {}, `${title}: ${items.length} level${items.length === 1 ? "" : "s"}`), el("table", { class: "plain" },
+  return el("details", { open: items.length <= 6 }, el("summary", {}, `${title}: ${items.length} level${items.length === 1 ? "" : "s"}`), el("table", { class: "plain stacked" },
     el("thead", {}, el("tr", {}, ["Table and level", "margin before", "after", "change", `${unit()} before`, "after"].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, items.map((item) => el("tr", {}, el("td", { class: "wrap" }, item.label, " ", el("small", {}, item.tabulation)), el("td", {}, `± ${item.moe_before_text}`), el("td", {}, `± ${item.moe_text}`), el("td", {}, chip(item.change)), el("td", {}, item.budget_before), el("td", {}, item.budget))))));
 }
 
-// Ask for a margin of one group. Everything else keeps its budget, and the total follows.
+// Ask for a margin of one group. All other levels keep their budgets, and the total changes accordingly.
 export function tighten(pin) {
   const now = pin.finished || pin.measured;
   const problem = el("p", { class: "problem", role: "alert", id: "margin-problem" });

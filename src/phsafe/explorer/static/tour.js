@@ -1,15 +1,15 @@
-// A tour of one minute: it points at one part of the page after another.
+// A one-minute tour: it points at one part of the page after another.
 
 import { $, el, show } from "./dom.js";
 
 const STEPS = [
-  ["#front", "What it comes to", "This sentence says what the current choice costs, what it gives, and what it means for one person. It follows every change."],
-  ["#kpis", "Compared with 2020", "Each number shows how it differs from 2020, or from a scenario of yours that you choose under “Compared with”. Tap any ? for an explanation."],
-  ["#pins", "Groups you care about", "These groups are watched while you work: how large they are, and how far off their published number may be. Add or remove groups as you like."],
-  ["#person", "One person", "How often someone who knows everyone else’s answers would guess right about you. 50 in 100 is a coin toss."],
-  ["#change", "Change something", "Share out a total, or choose how noise is computed. You see who wins and who loses before anything is applied, and Undo takes back every step."],
+  ["#front", "What it comes to", "These sentences state what the current choice costs, what it gives, and what it means for one person. They are updated with every change."],
+  ["#kpis", "Compared with 2020", "Each number shows how it differs from 2020, or from one of your own scenarios, chosen under “Compared with”. Tap any ? for an explanation."],
+  ["#pins", "Groups you care about", "These groups stay in view while you work: how large they are, and how far off their published numbers may be. Add or remove groups as you like."],
+  ["#person", "One person", "How often someone who knows everyone else’s answers would guess right about you. 50 in 100 is a coin flip."],
+  ["#change", "Change something", "Split a total, or choose how noise is computed. You see who wins and who loses before anything is applied, and Undo reverts any step."],
   ["#details", "Details", "Every table and level, with its budget or its margin of error: type either one."],
-  ["#export", "Take it away", "A one-page summary for the minutes, the config for the release, the Excel workbook, or a link with the whole scenario."],
+  ["#export", "Export", "A one-page summary for the minutes, the config for the release, the Excel workbook, or a link with the whole scenario."],
 ];
 
 let at = 0;

@@ -93,7 +93,7 @@ function savePng(name, title, chart) {
   picture.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
 }
 
-// A row of download buttons: `actions` maps what a button says to what it does.
+// A row of download buttons: `actions` maps the label of a button to what it does.
 function downloadBar(what, actions) {
   const buttons = Object.entries(actions).map(([label, action]) => {
     const button = make("button", { type: "button", "aria-label": `${label}: download ${what}` }, label);

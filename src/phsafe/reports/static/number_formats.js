@@ -1,4 +1,4 @@
-// Numbers for people. phsafe.display.numbers formats the same way in Python; a test compares the two.
+// Number formats for display. phsafe.display.numbers formats the same way in Python; a test compares the two.
 const NOTHING = "–";
 
 // Integers too large for JavaScript are stored as text.

@@ -27,7 +27,10 @@ function goToAddress() {
 }
 
 $("#compare-this")?.addEventListener("click", () => {
-  choose("compare", { first: chosen("region"), "first-group": chosen("group") });
+  // With the same group in another region, if there is one.
+  const region = chosen("region"), group = chosen("group");
+  const second = [chosen("second"), preset(control("first"))].find((other) => other !== region);
+  choose("compare", { first: region, "first-group": group, "compare-table": chosen("table"), ...(second && { second, "second-group": group }) });
   $("#compare").scrollIntoView();
 });
 addTableDownloads();

@@ -1,4 +1,4 @@
-// A map with one tile for each state. The colour is the estimate, in classes of about equally many states.
+// A map with one tile for each state. The colour is the estimate, in classes with about the same number of states.
 const SHADES = 5, TILE_COLUMNS = 11;
 
 // The class of each row that has one, and the smallest and largest estimate of each class.
@@ -36,7 +36,7 @@ function legend(classes, average, y, narrow, low, high) {
   const entries = classes.map((range, i) => [`q${i}`, range && `${short(range[0], average)} to ${short(range[1], average)}`]);
   entries.push(["hatched", data.flag]);
   const shown = entries.filter(([, text]) => text), wide = narrow ? 180 : 138;
-  const parts = [words(0, y, "Colour: the estimate; each class has about as many states.")];
+  const parts = [words(0, y, "Colour: the estimate; each class has about the same number of states.")];
   shown.forEach(([kind, text], i) => {
     const last = i === shown.length - 1, below = last ? Math.ceil(i / 2) : Math.floor(i / 2);
     const x = narrow ? (last ? 0 : (i % 2) * wide) : i * wide, row = y + 12 + (narrow ? below * 20 : 0);
