@@ -21,6 +21,7 @@ from phsafe.pipeline.validation import (
     RULES,
     STATE_NOT_EMPTY,
     UNCLASSIFIED,
+    WITHOUT_HOUSING,
 )
 from phsafe.privacy.mode_comparison import SOLVED_NAME, compare
 from phsafe.privacy_math.level_structure import structure_of
@@ -168,6 +169,8 @@ def test_validation_lists_every_rule():
         for key, columns in expected.items()
     }
     expected[UNCLASSIFIED, "error"] = "each tabulation behind a table, with a budget"
+    blind = "each tabulation with cells counted [blind](../privacy.md#c17-blind-counts), and each of dropped persons"
+    expected[WITHOUT_HOUSING, "error"] = blind
     expected[BEYOND, "note"] = "each tabulation of persons"
     expected[EXTRA_COLUMNS, "warning"] = "each table"
     expected[NOT_EMPTY, "error"] = "each table"

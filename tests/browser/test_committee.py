@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from phsafe.configs.config import Config
 from phsafe.explorer.launch import Service
+from phsafe.explorer.plain_language import NOISE
 from phsafe.model.exact_numbers import text
 from phsafe.privacy.budgets import budget
 
@@ -61,6 +62,9 @@ def test_what_2020_cost_and_how_accurate_a_small_group_was(page: Page):
     children = card(page, CHILDREN)
     expect(children).to_contain_text(re.compile(r"about \d+, published as \d+ to \d+ in 9 of 10 releases"))
     expect(children).to_contain_text("rough")
+    expect(page.get_by_text("In nine of ten releases, the published number is in the range shown.")).to_contain_text(
+        f"Rough: at most {100 * NOISE:g} %"
+    )
     expect(tile(page, "Privacy loss ρ, record changed")).to_contain_text("2.514562")
 
 
@@ -74,11 +78,15 @@ def test_one_margin_is_tightened(page: Page):
     says(page, "This choice has a privacy loss of ρ = 1.257281")
     press(page, "Apply")
     says(page, "more than 2020")
+    expect(page.get_by_label("Name of this scenario")).to_have_value("2020 parameters, changed")
     finished(page)
     after = margin(card(page, CHILDREN).inner_text())
     assert after <= 40 < before
+    expect(page.get_by_text("Applied.")).to_be_visible()
     press(page, "↶ Undo")
     says(page, "ρ = 1.257281, the same as 2020")
+    expect(page.get_by_label("Name of this scenario")).to_have_value("2020 parameters")
+    expect(page.get_by_text("Applied.")).to_be_hidden()
 
 
 def test_levels_are_dropped(page: Page):
@@ -87,6 +95,8 @@ def test_levels_are_dropped(page: Page):
     says(page, "ρ = 1.244617")
     says(page, "less than 2020")
     expect(page.get_by_text("not published", exact=True).first).to_be_visible()
+    says(page, "Not published: 1 of the 8 groups that you care about.")
+    expect(tile(page, "Groups you care about")).to_contain_text("1 not published")
 
 
 def test_a_threshold_is_changed(page: Page):
@@ -118,6 +128,7 @@ def test_the_tight_mode_says_what_it_gives_up(page: Page):
     tight = page.get_by_text("Tight", exact=True).locator("xpath=ancestor::label")
     expect(tight).to_contain_text("Gives up: The loss for a changed record doubles")
     tight.click()
+    says(page, "3.0 % less than 2020; for a changed record it is 94 % more than 2020")
     expect(tile(page, "Privacy loss ρ, record changed")).to_contain_text("4.8789864")
     expect(tile(page, "Privacy loss ρ, record changed")).to_contain_text("▲ +94 %")
     expect(page.get_by_text("instead of 2.514562")).to_be_visible()
@@ -137,6 +148,7 @@ def test_two_scenarios_are_compared(page: Page):
         "1.244617 (▼ −1.0 %)"
     )
     expect(table).to_contain_text("not published")
+    expect(table.get_by_role("row", name=re.compile("whether you were counted"))).to_contain_text(" points)")
     page.keyboard.press("Escape")
     page.get_by_label("Compared with", exact=True).select_option(label="Without the nation")
     says(page, "the same as “Without the nation”")
@@ -223,3 +235,29 @@ def test_nonsense_gets_a_sentence_and_changes_nothing(page: Page):
     page.get_by_label("Total to split").fill("plenty")
     press(page, "Preview")
     expect(page.get_by_text("expected a number above 0")).to_be_visible()
+
+
+def test_a_preview_needs_no_sideways_scrolling_on_a_phone(page: Page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_label("Total to share out").fill("1.5")
+    press(page, "Preview")
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview).to_be_visible(timeout=20_000)
+    assert preview.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+def test_a_loss_under_another_definition_is_not_compared(page: Page):
+    press(page, "+ copy")
+    page.get_by_text("Pure DP (ε)").click()
+    says(page, "can't be compared with 2020")
+    press(page, "Compare")
+    row = page.get_by_role("dialog").get_by_role("row", name=re.compile("Privacy loss, person added or removed"))
+    expect(row).to_contain_text("5.571604")
+    expect(row).not_to_contain_text("%")
+
+
+def test_labels_of_the_picture_do_not_cover_each_other(page: Page):
+    labels = page.get_by_role("img", name=re.compile("With τ = 6")).locator("text.strong")
+    expect(labels).to_have_count(2)
+    first, second = (label.bounding_box() for label in labels.all())
+    assert first["y"] >= second["y"] + second["height"] or second["y"] >= first["y"] + first["height"]

@@ -1,7 +1,9 @@
 """PHExplore in Chromium: edit, lock, solve, compare, export, undo, share, and invalid input."""
 
+import base64
 import json
 import os
+import zlib
 from decimal import Decimal
 from pathlib import Path
 
@@ -174,6 +176,19 @@ def test_compare_export_and_open_scenarios(page: Page, tmp_path: Path):
     assert total(page) == "0.925793"
     after(page, lambda: page.locator("#standard").click())
     assert total(page) == "1.257281"
+
+
+def test_a_link_that_unpacks_to_too_much_is_refused(page: Page):
+    """A link of half a megabyte that holds half a gigabyte: the page stops reading, and goes on working."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = packer.compress(b"[" * 500_000_000) + packer.flush()
+    page.locator("#open").click()
+    page.get_by_placeholder("paste a shared link here").fill(f"#s={base64.urlsafe_b64encode(packed).decode()}")
+    page.locator("#take").click()
+    expect(page.locator("#open-problem")).to_contain_text("broken or too large")
+    page.keyboard.press("Escape")
+    fill(page, "PH3", "state_A-G", "0.3")
+    expect(page.locator("#total-unbounded")).to_have_text("0.894305")
 
 
 def test_a_link_carries_a_scenario(page: Page, browser: Browser, service: Service):

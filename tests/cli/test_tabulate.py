@@ -190,10 +190,10 @@ BAD_DATA = {
     "missing": (lambda persons, text: None, "got none of them"),
     "folder": (lambda persons, text: persons.mkdir(), "Is a directory"),
     "two forms": (as_parquet_too, "persons.csv and persons.parquet"),
-    "ragged": (f"3,{MARKER}\r\n".encode(), "persons.csv, line 1787: expected CSV"),
-    "long": (f"3,1,1,1,01,20,{MARKER}\r\n".encode(), "persons.csv, line 1787: expected CSV"),
+    "ragged": (f"3,{MARKER}\r\n".encode(), "persons.csv: expected CSV"),
+    "long": (f"3,1,1,1,01,20,{MARKER}\r\n".encode(), "persons.csv: expected CSV"),
     "binary": (MARKER.encode() + bytes(range(256)) * 50, "persons.csv"),
-    "encoding": (MARKER.encode() + b"\xe9,1,1,1,01,20\r\n", "persons.csv, line 1787: expected CSV in UTF-8"),
+    "encoding": (MARKER.encode() + b"\xe9,1,1,1,01,20\r\n", "persons.csv: expected CSV in UTF-8"),
     "line end": (f"3,1,1,1,01,{MARKER}\n".encode(), "consistent line endings"),
     "utf-16": (lambda persons, text: persons.write_bytes(text.decode().encode("utf-16")), "UTF-8"),
     "no header": (

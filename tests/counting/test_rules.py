@@ -6,8 +6,10 @@ import polars as pl
 import pytest
 
 import phsafe
+from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.model.schema import LAYOUTS
-from phsafe.pipeline.validation import OUTSIDE_FILTER, STATE_NOT_EMPTY
+from phsafe.pipeline.validation import OUTSIDE_FILTER, STATE_NOT_EMPTY, WITHOUT_HOUSING
 
 HOUSEHOLDS = 250
 DOMAIN, GIVEN, NUMBER = "the value is in the column's domain", "the value is not missing", "the value is a whole number"
@@ -161,6 +163,32 @@ def test_each_damage_violates_its_rule(clean, us, name):
     found = findings(clean | {table: damage(clean[table])}, us)
     assert tuple(key) in found
     assert rows is None or found[tuple(key)] == rows
+
+
+@pytest.fixture(scope="module")
+def structured():
+    """The 2020 tables with measured truncation, τ = 1, in the mode that counts without the unit table."""
+    document = parameters_2020("us-measured")
+    return Config.load(document | {"sensitivity": "structured", "tau": dict.fromkeys(document["tau"], 1)})
+
+
+@pytest.mark.parametrize("table", ["units", "geo"])
+def test_people_whom_only_blind_counts_include(clean, structured, table):
+    """Their record type is that of a housing unit, and that of the unit or of geo is not."""
+    large = clean["persons"].filter(RTYPE="3").group_by("MAFID").len().filter(pl.col("len") > 2)["MAFID"].sort()[:4]
+    damaged = clean | {table: put(clean[table], "RTYPE", "4", pl.col("MAFID").is_in(large.implode()), 4)}
+    misplaced = clean["persons"].filter(pl.col("MAFID").is_in(large.implode()))
+    minors = misplaced.filter(pl.col("QAGE").cast(int) < 18).height
+    found = findings(damaged, structured)
+    by_name = {where: rows for (_, rule, where, _), rows in found.items() if rule == WITHOUT_HOUSING}
+    assert {severity for severity, rule, *_ in found if rule == WITHOUT_HOUSING} == {"error"}
+    assert (by_name["PH1_num"], by_name["PH3"]) == (misplaced.height, minors)
+    assert by_name["PH1_dropped"] == misplaced.height - 4  # The threshold keeps one of each household.
+    allowed = findings(damaged, structured, allow_unclassified=True)
+    assert {severity for severity, rule, *_ in allowed if rule == WITHOUT_HOUSING} == {"warning"}
+    assert not any(rule == WITHOUT_HOUSING for _, rule, *_ in findings(clean, structured))
+    published = structured.with_sensitivity("published")
+    assert all("dropped" in where for _, rule, where, _ in findings(damaged, published) if rule == WITHOUT_HOUSING)
 
 
 def elsewhere(frames):

@@ -85,6 +85,11 @@ def test_an_order_key_computed_by_hand():
     assert order_key((before, after), digest("MAFID", MAFID), digest("MAFID", 2)).hex() == expected
 
 
+def test_a_negative_number_is_hashed_as_its_64_bits():
+    """Invalid, but it has a place in the order, too: in two's complement."""
+    assert digest("QAGE", -2) == hashlib.sha256(b"1" * 63 + b"0").hexdigest().encode()
+
+
 def test_identical_records_are_numbered_from_one_within_their_household():
     """As in 2020: the duplicate index is part of the key, so starting from 0 would keep other people.
 

@@ -112,7 +112,8 @@ def test_the_right_one_of_several_files_is_named(engine, tmp_path):
     with pytest.raises(DataError) as caught:
         for name in ("a.csv", "b.csv"):
             read(engine, tmp_path / name)
-    assert str(caught.value).startswith(f"{tmp_path / 'b.csv'}, line 2:")
+    assert str(caught.value).startswith(f"{tmp_path / 'b.csv'}: expected CSV")
+    assert str(caught.value.located()).startswith(f"{tmp_path / 'b.csv'}, line 2:")
 
 
 @pytest.mark.parametrize(

@@ -293,12 +293,12 @@ def same_counts(one, other):
     return all(np.array_equal(one[key], other[key]) for key in one)
 
 
-def releases_alike(config, honest, folder, tmp_path, counted, processes=1):
-    """Release both, and return whether their exact counts are equal."""
+def releases_alike(config, honest, folder, tmp_path, counted, processes=1, *, skip_validation=False):
+    """Release both, and return whether their exact counts are equal. The honest data are validated."""
     for data, name in ((honest, "honest"), (folder, "lying")):
         released = release(
             config, data, tmp_path / f"out {name}", ledger=tmp_path / f"{name}.ledger", new_ledger=True,
-            options=EngineOptions(threads=processes),
+            options=EngineOptions(threads=processes), skip_validation=skip_validation and data is folder,
         )  # fmt: skip
         (entry,) = Ledger.open(tmp_path / f"{name}.ledger").charges()
         assert entry.release_id == released.release_id
@@ -318,10 +318,13 @@ def test_no_statistics_can_hide_or_move_a_row(frames, config, whole, tmp_path, s
 @pytest.mark.parametrize(
     ("change", "processes"), [(narrower_above, 2), (nowhere, 1)], ids=["narrower_above", "nowhere"]
 )
-def test_a_release_from_files_with_false_statistics(frames, config, tmp_path, shared, counted, change, processes):
+@pytest.mark.parametrize("skips", [False, True], ids=["validated", "not validated"])
+def test_a_release_from_files_with_false_statistics(
+    frames, config, tmp_path, shared, counted, change, processes, skips
+):
     folder = write(frames, tmp_path / "data")
     change(folder / "persons.parquet")
-    assert releases_alike(config, frames, folder, tmp_path, counted, processes)
+    assert releases_alike(config, frames, folder, tmp_path, counted, processes, skip_validation=skips)
 
 
 @pytest.mark.parametrize("away", [5, -5], ids=["in none", "in two"])

@@ -132,6 +132,18 @@ def test_cover_says_who_publishes_and_how_to_cite(estimates, tmp_path):
     assert problems(out / "tables" / "csv-metadata.json") == []
 
 
+def test_texts_of_the_publication_are_shown_as_they_are(estimates, tmp_path):
+    """Neither a formula in the workbook, nor HTML or Markdown in the codebook."""
+    hostile = '=HYPERLINK("http://example.org","x")<script>alert(1)</script>*b*'
+    about = Publication(title=hostile, agency=hostile, contact=hostile, licence=hostile, version=hostile)
+    out = replace(estimates, config=replace(estimates.config, publication=about)).write(tmp_path / "out")
+    cover = openpyxl.load_workbook(out / "tables.xlsx")["Cover"]
+    shown = [cell for row in cover.iter_rows() for cell in row if cell.value and hostile in str(cell.value)]
+    assert len(shown) >= 5 and {(cell.data_type, cell.hyperlink) for cell in shown} == {("s", None)}
+    page = (out / "tables" / "codebook.md").read_text()
+    assert "\\<script>" in page and not re.search(r"(?<!\\)<script>", page)
+
+
 def problems(metadata) -> list[str]:
     """What a validator of CSV on the Web finds wrong: metadata, columns, types, codes and keys."""
     with warnings.catch_warnings():

@@ -1,4 +1,7 @@
+import copy
+import pickle
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +18,25 @@ def table(*tabulations, name="PH9"):
 
 def persons(cells=None, name="PH9", **fields):
     return Tabulation(name, cells or {1: where()}, persons=where(RTYPE=3), **fields)
+
+
+def test_cells_can_not_be_changed_after_their_checks():
+    """Otherwise cells might overlap, or read the unit, while the sensitivity that was derived before is still used."""
+    given = {1: where(QAGE=range(18)), 2: where(QAGE=range(18, 116))}
+    tabulation = persons(given)
+    given[3] = where(TEN="1")
+    changes = {
+        "__setitem__": (1, where(TEN="1")), "__delitem__": (1,), "__ior__": ({3: where()},), "clear": (), "pop": (1,),
+        "popitem": (), "setdefault": (3, where()), "update": ({3: where()},),
+    }  # fmt: skip
+    for method, arguments in changes.items():
+        with pytest.raises(TypeError, match="can't be changed"):
+            getattr(tabulation.cells, method)(*arguments)
+    assert tabulation.cells == {1: where(QAGE=range(18)), 2: where(QAGE=range(18, 116))}
+    for copied in (pickle.loads(pickle.dumps(tabulation)), copy.deepcopy(tabulation), replace(tabulation)):
+        assert copied == tabulation
+        with pytest.raises(TypeError, match="can't be changed"):
+            copied.cells[1] = where()
 
 
 def test_overlapping_cells_are_refused():

@@ -64,6 +64,8 @@ def test_blind_cells():
     assert is_blind(table({1: MINOR}, iterate_by="person"), BY_RACE, 1)
     assert not is_blind(table({1: MINOR}, units=where(HHT="1")), TOTAL, 1)
     assert not is_blind(table({1: where()}, persons=None), TOTAL, 1)
+    for persons in (where(), where(QAGE=range(18)), where(RTYPE=[3, 5]), where(RTYPE=5)):
+        assert not is_blind(table({1: MINOR}, persons=persons), TOTAL, 1), "it would include group quarters"
 
 
 def test_blocks():

@@ -61,6 +61,23 @@ class Tabulated:
         codes = {t.name: self._codes(t, truncate=False) for t in self.plan.tabulations if t.beyond is None}
         return {name: int(c.numbers[c.cells == NOWHERE].sum()) for name, c in codes.items()}
 
+    def without_housing(self) -> dict[str, int]:
+        """For each tabulation that is counted without units, how many of its persons have no housing unit that counts.
+
+        No other tabulation counts these people, and estimation assumes that there are none.
+        """
+        found = {}
+        for tabulation in self.plan.tabulations:
+            name, universe = tabulation.name, self.plan.universe(tabulation)
+            if tabulation.kind == "dropped" and universe is not None:
+                found[name] = self._total(name) - int(self.counted.beyond[self.plan.universes.index(universe)])
+            elif name + BLIND in self.counted.tallies:
+                found[name] = self._total(name + BLIND) - self._total(name)
+        return found
+
+    def _total(self, tally: str) -> int:
+        return int(self.counted.tallies[tally].items()[1].sum())
+
     def beyond_threshold(self) -> dict[str, tuple[int, int]]:
         """For each person tabulation, the number of persons in its universe and of those beyond its threshold."""
         classes, numbers = self.counted.tallies[PERSONS].items()

@@ -7,7 +7,6 @@ cells, rules or noise.
 from __future__ import annotations
 
 import contextlib
-import resource
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, Self
@@ -17,11 +16,9 @@ from phsafe.counting.tallies import Counted
 from phsafe.engines.duckdb_engine import DuckDB
 from phsafe.errors import PHSafeError
 from phsafe.readers.interfaces import ENGINES, EngineOptions, Location, Storage, TableReader
+from phsafe.system.open_files import check_open_files
 
 __all__ = ["ENGINES", "DuckDB", "Engine", "EngineOptions", "Location", "Storage", "open_engine", "started"]
-
-#: The limit on open files that a run needs, with a margin.
-MIN_OPEN_FILES = 64
 
 
 class Engine(TableReader, Protocol):
@@ -46,7 +43,7 @@ def open_engine(options: EngineOptions | None = None) -> Engine:
     """Open the engine named in the options (by default DuckDB)."""
     chosen = options or EngineOptions()
     _check(chosen)
-    _check_open_files()
+    check_open_files()
     if chosen.engine == "spark":
         from phsafe.engines.spark_engine import Spark  # noqa: PLC0415  (PySpark is an extra)
 
@@ -81,15 +78,3 @@ def _check(options: EngineOptions) -> None:
             "threads, memory limit and temporary folder are options of the engine duckdb; "
             "configure Spark with its own settings, such as --spark-conf spark.driver.memory=4g"
         )
-
-
-def _check_open_files() -> None:
-    """Raise the soft limit on open files if it is too low, or refuse: libraries would fail obscurely during the run."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if MIN_OPEN_FILES <= soft or soft == resource.RLIM_INFINITY:
-        return
-    if hard != resource.RLIM_INFINITY and hard < MIN_OPEN_FILES:
-        raise PHSafeError(
-            f"expected a limit of at least {MIN_OPEN_FILES} open files, got {hard}; raise it (ulimit -n 1024)"
-        )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, hard))

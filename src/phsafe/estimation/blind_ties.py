@@ -3,8 +3,8 @@
 A cell that is counted blind, from persons and public geography alone, counts everybody. Where a truncated measurement
 counts the same people up to the threshold, their difference is the number of dropped people. Conditioning the estimates
 on these equalities sharpens all three: what a blind count knows well, the truncated tables and the model of dropped
-people learn too. The equality needs every person of the universe to live in a housing unit that counts, which
-validation checks.
+people learn too. The equality needs every person of the universe to live in a housing unit that counts; validation
+refuses data in which some don't (`phsafe.pipeline.validation.WITHOUT_HOUSING`).
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _meaning(table: Table, line: Line) -> str:
 
 def _page(estimates: Estimates, book: pl.DataFrame) -> str:
     """The codebook as Markdown, for people."""
-    parts = [f"# Codebook: {product_title(estimates.config)}", _cell(estimates.cite()), _markdown(
+    parts = [f"# Codebook: {_cell(product_title(estimates.config))}", _cell(estimates.cite()), _markdown(
         "Columns", "column", book.filter(pl.col("CODE") == "", pl.col("COLUMN") != "").select("COLUMN", "MEANING")
     )]  # fmt: skip
     for column, title in (("REGION_TYPE", "Region types"), ("REGION_ID", "Regions"), ("ITERATION_CODE", "Groups")):

@@ -5,6 +5,7 @@ Budgets, losses, variances and margins of error come from `phsafe budget`, so th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 from phsafe.configs import line_sums
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
-from phsafe.explorer import plain_language, solve_targets
+from phsafe.explorer import solve_targets
 from phsafe.explorer.page_requests import Key
 from phsafe.explorer.public_tables import Truncation
 from phsafe.explorer.scenario import Problems, Scenario
@@ -205,13 +206,11 @@ class Figures:
             points.append((x, float(Z) * (factor / x) ** 0.5 if zcdp else float(solve_targets.LN_10) * factor / x))
         return {"points": points, "budget": here, "moe": self.rows[key].moe}
 
-    def group(self, table: Table, level: str, people: float, units: float) -> dict[str, Any]:
-        """Explain what the noise on a table's total line means for a population group of this size."""
-        total = line_sums.line_sums(self.config, table)[0]
-        if total.per is None:
-            return plain_language.count(people, self.moe(total.count, level))
-        parts = (self.variance(part, level) for part in (total.count, total.per))
-        return plain_language.average(people, units, *parts)
+    def average_moe(self, sums: line_sums.LineSum, level: str, people: float, units: float) -> float:
+        """Return the 90 % MOE of an average N/D, by the delta method: Var(N/D) ≈ (Var N + (N/D)² Var D)/D²."""
+        assert sums.per is not None, "a line of averages has a number of units to divide by"
+        noise = self.variance(sums.count, level) + (people / units) ** 2 * self.variance(sums.per, level)
+        return float(Z) * math.sqrt(noise) / units
 
     def truncation(self, shares: Truncation) -> list[dict[str, Any]]:
         """Return the share of people that each threshold drops."""

@@ -71,9 +71,10 @@ def margin(pin: PinnedGroup, figures: Figures, after: tuple[float, ...] | None =
     if people is None or units is None:
         return None
     if after is None:
-        variances = (figures.variance(count, level), figures.variance(per, level))
-        noise = float(Z) * math.sqrt(variances[0] + (people / units) ** 2 * variances[1]) / units
-        after = (noise, float(Z) * math.sqrt(variances[1]))
+        after = (
+            figures.average_moe(pin.sums, level, people, units),
+            float(Z) * math.sqrt(figures.variance(per, level)),
+        )
     return _average(people / units, after[0], usable=after[1] / units <= plain_language.DELTA_METHOD)
 
 
@@ -87,7 +88,8 @@ def _average(ratio: float, moe: float, *, usable: bool) -> dict[str, Any]:
         sentence = f"about {ratio:.2f}, but the noise on the number of households is too large for a usable average"
         return _margin(moe, max(1.0, moe / ratio), "", "", sentence)
     low, high = f"{max(0.0, ratio - moe):.2f}", f"{ratio + moe:.2f}"
-    return _margin(moe, moe / ratio, low, high, f"about {ratio:.2f}, published as {low} to {high} in 9 of 10 releases")
+    shown = low if low == high else f"{low} to {high}"
+    return _margin(moe, moe / ratio, low, high, f"about {ratio:.2f}, published as {shown} in 9 of 10 releases")
 
 
 def _margin(moe: float, share: float, low: str, high: str, sentence: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -85,6 +84,7 @@ def start(catalog: Catalog, first: ScenarioFile, shares: Truncation) -> dict[str
         "compared_with": None if first.baseline is None else first.baseline.to_dict(),
         "standard": [scenario.to_dict() for scenario in standard],
         "truncation": shares.to_dict(),
+        "verdicts": {"rough": plain_language.ROUGH, "noise": plain_language.NOISE},
         "universes": public_tables.universes(),
         "groups": {f"{region} {code}": sizes for (region, code), sizes in public_tables.groups().items()},
     }
@@ -111,7 +111,6 @@ def evaluate(body: Mapping[str, Any], catalog: Catalog, shares: Truncation) -> d
         "truncation": found.truncation(shares),
         "curve": None if key is None else {"tabulation": key[0], "level": key[1], **found.curve(key)},
         "table": found.table(table),
-        "group": _group(focus, found, table),
         "baseline": _baseline(view),
         "pins": pins,
         "finished": view.finished_state(),
@@ -229,23 +228,3 @@ def _key(focus: Mapping[str, Any], found: Figures) -> Key | None:
 
 def _table(focus: Mapping[str, Any], catalog: Catalog) -> Table:
     return next((t for t in catalog.tables if t.name == focus.get("table")), catalog.tables[0])
-
-
-def _group(focus: Mapping[str, Any], found: Figures, table: Table) -> dict[str, Any]:
-    """Explain what the noise means for the chosen group, or what is wrong with its size."""
-    from phsafe.configs.line_sums import table_levels  # noqa: PLC0415
-
-    level = str(focus.get("group_level"))
-    if level not in [published.key for published in table_levels(found.config, table)]:
-        return {"problem": "This table isn't published at this level. Switch the level on to see its figures."}
-    sizes = []
-    for name in ("people", "units"):
-        try:
-            size = float(str(focus.get(name, "")).replace(",", ""))
-        except ValueError:
-            size = math.nan
-        if not 0 < size < 1e10:
-            what = "people" if name == "people" else "households"
-            return {"problem": f"Enter the number of {what}: a number above 0."}
-        sizes.append(size)
-    return found.group(table, level, *sizes)

@@ -210,7 +210,7 @@ def _total(typed: object, problems: Problems) -> Decimal | None:
         return None
     number = exact_decimal(str(typed)) if isinstance(typed, str | int) and not isinstance(typed, bool) else None
     if number is None or number <= 0:
-        problems["total"] = "expected a number above 0"
+        problems["total"] = f"expected a number above 0, such as 1.5, got “{str(typed)[:20]}”"
     return number
 
 

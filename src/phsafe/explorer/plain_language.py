@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from phsafe.model.exact_numbers import round_up, text
-from phsafe.privacy_math.margins import Z
 
 if TYPE_CHECKING:
     from phsafe.privacy.accountant import Loss
@@ -68,30 +67,42 @@ def person(loss: Loss, delta: Decimal) -> list[dict[str, Any]]:
     ]
 
 
-def cost_sentence(loss: Loss, ratio: float | None, baseline: str) -> str:
+def cost_sentence(loss: Loss, baseline: str, ratio: float | None, changed: float | None) -> str:
     """Say what a scenario costs, and how much more or less that is than the baseline.
 
     Args:
         loss: The privacy loss of the run.
-        ratio: The loss divided by that of the baseline; None if they can't be compared.
         baseline: The name of the baseline; empty if there is none.
+        ratio: The unbounded loss divided by that of the baseline; None if they can't be compared.
+        changed: The same for the bounded loss. It is named if it differs.
 
     >>> from phsafe.privacy.accountant import Loss
-    >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(3)), 1.21, "2020")
+    >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(3)), "2020", 1.21, 1.21)
     'This choice has a privacy loss of ρ = 1.52, 21 % more than 2020.'
+    >>> cost_sentence(Loss("zcdp", Fraction("1.52"), Fraction(6)), "2020", 1.21, 2.42).partition("; ")[2]
+    'for a changed record it is 142 % more than 2020.'
     """
     unit = "ρ" if loss.definition == "zcdp" else "ε"
     cost = f"This choice has a privacy loss of {unit} = {text(loss.unbounded)}"
     if not baseline:
         return f"{cost}."
-    if ratio is None:
+    if ratio is None or changed is None:
         return f"{cost}, which can't be compared with {baseline}: it has a different privacy definition."
+    cost = f"{cost}, {_against(ratio, baseline)}"
+    return (
+        f"{cost}."
+        if math.isclose(ratio, changed)
+        else f"{cost}; for a changed record it is {_against(changed, baseline)}."
+    )
+
+
+def _against(ratio: float, baseline: str) -> str:
     percent = 100 * abs(ratio - 1)
     if percent < 0.05:
-        return f"{cost}, the same as {baseline}."
+        return f"the same as {baseline}"
     if ratio >= 10:
-        return f"{cost}, {ratio:,.0f} times that of {baseline}."
-    return f"{cost}, {percent:.{0 if percent >= 10 else 1}f} % {'more' if ratio > 1 else 'less'} than {baseline}."
+        return f"{ratio:,.0f} times that of {baseline}"
+    return f"{percent:.{0 if percent >= 10 else 1}f} % {'more' if ratio > 1 else 'less'} than {baseline}"
 
 
 def person_sentence(loss: Loss) -> str:
@@ -116,48 +127,6 @@ def percent_up(share: float) -> str:
         return "over 99.999999 %"
     places = max(1, math.ceil(-math.log10(1 - share)) - 2) if share > 0.99 else 1
     return f"{round_up(Fraction(share) * 100, places)} %"
-
-
-def count(figure: float, moe: float) -> dict[str, Any]:
-    """Explain what a margin of error means for a count of this size."""
-    share = moe / figure
-    low, high = max(0.0, figure - moe), figure + moe
-    return {
-        "moe": moe,
-        "share": share,
-        "verdict": verdict(share),
-        "sentence": f"{figure:,.0f} ± {short(moe)}",
-        "detail": f"In 9 of 10 releases the published number would fall between {low:,.0f} and {high:,.0f}: "
-        f"within {100 * share:,.1f} % of the true count.",
-    }
-
-
-def average(people: float, units: float, count_variance: float, unit_variance: float) -> dict[str, Any]:
-    """Explain what the noise means for an average of people per unit.
-
-    Uses the delta method: Var(N/D) ≈ (Var N + R² Var D)/D² with R = N/D.
-    """
-    ratio = people / units
-    moe = float(Z) * math.sqrt(count_variance + ratio**2 * unit_variance) / units
-    denominator_error = float(Z) * math.sqrt(unit_variance) / units
-    share = moe / ratio
-    detail = (
-        f"In 9 of 10 releases the average computed from the noisy counts would fall within {short(moe)} of "
-        f"{ratio:.2f}, or {100 * share:,.1f} % of it."
-    )
-    if denominator_error > DELTA_METHOD:
-        detail = (
-            f"The noise on the number of units ({units:,.0f} ± {denominator_error * units:,.0f}) is too large: "
-            "no usable average before statistical postprocessing, and only a vague one after it."
-        )
-        share = max(share, 1.0)
-    return {
-        "moe": moe,
-        "share": share,
-        "verdict": verdict(share),
-        "sentence": f"average {ratio:.2f} ± {short(moe)}",
-        "detail": detail,
-    }
 
 
 def verdict(share: float) -> str:

@@ -200,7 +200,7 @@ class Scenario:
 def _number(typed: str, minimum: Decimal, maximum: Decimal, path: str, problems: Problems) -> Decimal | None:
     number = exact_decimal(typed)
     if number is None:
-        expected = "a number" if typed.strip() else "a number (or switch the level off)"
+        expected = "a number such as 0.5" if typed.strip() else "a number (or switch the level off)"
         problems[path] = f"expected {expected}, got {_shown(typed)}"
     elif number == 0:
         problems[path] = "0 would leave this level out; switch it off instead, or enter a number above 0"

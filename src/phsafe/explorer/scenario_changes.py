@@ -45,6 +45,18 @@ def ratio_text(ratio: float) -> str:
     )
 
 
+def points(now: float, before: float) -> dict[str, Any]:
+    """Return how a share changed, in percentage points of the shares as shown, which are rounded up.
+
+    >>> points(0.8246, 0.7861)["text"], points(0.5, 0.5)["text"]
+    ('+3.8 points', 'same')
+    """
+    found = change(now, before)
+    texts = [plain_language.percent_up(share).removeprefix("over ").removesuffix(" %") for share in (now, before)]
+    moved = abs(float(texts[0]) - float(texts[1]))
+    return found if found["state"] == "same" else found | {"text": f"{'+' if now > before else '−'}{moved:.1f} points"}
+
+
 def add_changes(answer: dict[str, Any], found: Figures, base: Figures, shares: Truncation) -> None:
     """Add to the answer about a scenario what each of its numbers was in the baseline."""
     comparable = found.config.privacy == base.config.privacy
@@ -58,7 +70,7 @@ def add_changes(answer: dict[str, Any], found: Figures, base: Figures, shares: T
     answer["totals"] = answer["totals"] | _totals_change(found, base, comparable=comparable)
     before = plain_language.person(base.loss, base.delta)
     for risk, was in zip(answer["person"], before, strict=True):
-        risk |= {"before_text": was["guesses_text"], "change": change(risk["guesses"], was["guesses"])}
+        risk |= {"before_text": was["guesses_text"], "change": points(risk["guesses"], was["guesses"])}
     for row in answer["truncation"]:
         tau = base.config.tau.get(row["tabulation"])
         row["before"] = (

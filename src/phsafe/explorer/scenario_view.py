@@ -78,13 +78,16 @@ class View:
 
     def sentence(self, pins: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the scenario in a few sentences: its cost, the first published groups, and the risk of a person."""
-        ratio = None
+        ratios: tuple[float | None, float | None] = (None, None)
         if self.base is not None and self.base.config.privacy == self.found.config.privacy:
-            ratio = float(self.found.loss.unbounded / self.base.loss.unbounded)
+            now, was = self.found.loss, self.base.loss
+            ratios = (float(now.unbounded / was.unbounded), float(now.bounded / was.bounded))
         name = "" if self.base is None else short_name(self.base_name)
-        cost = plain_language.cost_sentence(self.found.loss, ratio, name)
+        cost = plain_language.cost_sentence(self.found.loss, name, *ratios)
         shown = [(pin["label"], pin["finished"] or pin["measured"]) for pin in pins]
         groups = [f"{label}: {margin['sentence']}." for label, margin in shown if margin is not None][:IN_SENTENCE]
+        if missing := sum(not pin["published"] for pin in pins):
+            groups.append(f"Not published: {missing} of the {len(pins)} groups that you care about.")
         person = plain_language.person_sentence(self.found.loss)
         return {"cost": cost, "groups": groups, "person": person, "text": " ".join((cost, *groups, person))}
 

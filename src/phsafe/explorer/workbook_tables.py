@@ -89,6 +89,6 @@ def group(book: Workbook, styles: Styles, figures: Figures, levels: Levels) -> N
             on = levels.published((total.count, total.per), level.key)
             noise = f"{count}+$B$5^2*{per}"
             known = all(key in figures.rows for key in keys)
-            moe = figures.group(table, level.key, inputs[0][1], inputs[1][1])["moe"] if known else ""
+            moe = figures.average_moe(total, level.key, inputs[0][1], inputs[1][1]) if known else ""
             sheet.write_formula(row, i, f'=IF({on},{text(Z)}*SQRT({noise})/$B$4,"")', styles.number, moe)
     sheet.protect()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from phsafe.model import table_checks as checks
 from phsafe.model.conditions import Where
+from phsafe.model.frozen_mapping import FrozenMapping
 from phsafe.model.levels import Level
 from phsafe.model.tabulation_checks import column_problems, iteration_problems, overlapping_cells, universe_problems
 
@@ -40,6 +41,8 @@ class Tabulation:
 
     def __post_init__(self) -> None:
         checks.refuse([*checks.name_problems("tabulation", self.name), *checks.cell_problems(self.name, self.cells)])
+        # Sensitivities are derived from cells and cached, so cells must stay as they were checked.
+        object.__setattr__(self, "cells", FrozenMapping(self.cells))
         checks.refuse(
             [
                 *universe_problems(self),

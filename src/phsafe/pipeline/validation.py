@@ -15,6 +15,7 @@ from phsafe.model.schema import LAYOUTS, STATES
 NOT_PRIVATE = "NOT PRIVATE: counts of confidential records, for the trusted people who prepare the data."
 EXTRA_COLUMNS = "every column is in the layout"
 UNCLASSIFIED = "every record in the universe falls in a cell"
+WITHOUT_HOUSING = "everyone counted without the unit table lives in a housing unit that counts"
 BEYOND = "persons beyond the truncation threshold"
 NOT_EMPTY = "the table has rows"
 STATE_NOT_EMPTY = "every state of the filter has housing units"
@@ -103,7 +104,8 @@ def report(
     Args:
         tabulated: The result of the scan.
         extra: For each table, how many columns it has that its layout doesn't.
-        allow_unclassified: Report a record that fits no cell as a warning instead of an error.
+        allow_unclassified: Report a record that fits no cell, or that only counts without the unit table include, as a
+            warning instead of an error.
         allow_empty_states: Report a state of the filter without housing units, and an empty table, as a warning.
 
     """
@@ -159,6 +161,9 @@ def _cell_findings(tabulated: Tabulated, allow_unclassified: bool) -> Iterator[F
     for name, number in tabulated.unclassified().items():
         if number:
             yield Finding("warning" if allow_unclassified else "error", UNCLASSIFIED, name, "", number)
+    for name, number in tabulated.without_housing().items():
+        if number:
+            yield Finding("warning" if allow_unclassified else "error", WITHOUT_HOUSING, name, "", number)
     for name, (total, beyond) in tabulated.beyond_threshold().items():
         if beyond:
             yield Finding("note", BEYOND, name, "", beyond, share=beyond / total)

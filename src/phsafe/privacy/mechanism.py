@@ -1,4 +1,4 @@
-"""The noise mechanism: OpenDP's exact integer samplers, without a seed, and composition. No other module draws noise.
+"""The noise mechanism: OpenDP's exact discrete Gaussian and geometric samplers, without a seed, and composition.
 
 A run is one OpenDP composition over the exact counts (claim C8). Inside it, each planned measurement has a composition
 of its own over its own count vector, which allows one query at its own budget. So OpenDP itself refuses a measurement

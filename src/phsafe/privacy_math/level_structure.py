@@ -18,6 +18,8 @@ from phsafe.model.levels import Level
 from phsafe.model.schema import PERSONS, UNITS
 from phsafe.model.spec import Tabulation
 
+#: The record type of a person in a housing unit.
+IN_HOUSING = frozenset({3})
 LevelClass = Literal["moves", "mixed gate", "uniform gate", "blind"]
 
 
@@ -112,8 +114,12 @@ def structure_of(tabulation: Tabulation, level: Level, cells: Iterable[int] | No
 
 
 def is_blind(tabulation: Tabulation, level: Level, cell: int) -> bool:
-    """Whether a cell can be counted from persons and public geography alone, without the unit table (claim C17)."""
-    if not tabulation.counts_persons or tabulation.units != Where():
+    """Whether a cell can be counted from persons and public geography alone, without the unit table (claim C17).
+
+    The person filter must select residents of housing units. Without the unit table, nothing else leaves out those of
+    group quarters, so the table would count other people than in the other modes.
+    """
+    if tabulation.persons is None or tabulation.units != Where() or tabulation.persons.codes("RTYPE") != IN_HOUSING:
         return False
     conditions = [tabulation.cells[cell], *iteration_conditions(tabulation, level)]
     return all(_on_units(condition) == Where() for condition in conditions)

@@ -41,10 +41,10 @@ function frame({ x0 = 0, x1, y1, xTicks, xTitle, yTitle, label }) {
   const id = `clip-${(frame.count = (frame.count || 0) + 1)}`;
   node.append(svg("clipPath", { id }, svg("rect", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - TOP - BOTTOM })));
   const line = (name, points) => node.append(svg("path", { class: `line ${name}`, "clip-path": `url(#${id})`, d: points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("") }));
-  const dot = (name, a, b, text, above = true) => {
+  const dot = (name, a, b, text, shift = -9) => {
     const right = x(a) > W - 150;
     const py = y(Math.min(b, y1));
-    node.append(svg("circle", { class: name, cx: x(a), cy: py, r: 5 }), svg("text", { class: "strong", x: x(a) + (right ? -9 : 9), y: Math.max(TOP + 10, Math.min(H - BOTTOM - 4, py + (above ? -9 : 18))), "text-anchor": right ? "end" : "start" }, text));
+    node.append(svg("circle", { class: name, cx: x(a), cy: py, r: 5 }), svg("text", { class: "strong", x: x(a) + (right ? -9 : 9), y: Math.max(TOP + 10, Math.min(H - BOTTOM - 4, py + shift)), "text-anchor": right ? "end" : "start" }, text));
   };
   return { node, x, y, line, dot };
 }
@@ -69,8 +69,10 @@ export function errorPicture(data) {
   line("noise", points.map((p) => [p.tau, p.noise]));
   line("dropped", points.map((p) => [p.tau, p.dropped]));
   line("total", points.map((p) => [p.tau, p.total]));
-  if (best !== tau) dot("least", best, at(best).total, `lowest: τ ${best}, ± ${people(at(best).total)}`, at(best).total < 0.25 * y1);
-  dot("here", tau, at(tau).total, `now: τ ${tau}, ± ${people(at(tau).total)}`);
+  // One label goes below its dot and the other above; close to the axis both go above, at different heights.
+  const low = at(best).total < 0.12 * y1;
+  if (best !== tau) dot("least", best, at(best).total, `lowest: τ ${best}, ± ${people(at(best).total)}`, low ? -9 : 18);
+  dot("here", tau, at(tau).total, `now: τ ${tau}, ± ${people(at(tau).total)}`, low && best !== tau ? -24 : -9);
   const key = (name, text) => el("span", {}, svg("svg", { class: "key", viewBox: "0 0 26 8", "aria-hidden": "true" }, svg("path", { class: `line ${name}`, d: "M0 4H26" })), text);
   return [el("p", { id: "error-says" }, data.sentence), node,
     el("div", { class: "legend" }, key("total", "both together"), key("noise", "noise"), key("dropped", "people left out by truncation")),
@@ -88,9 +90,9 @@ export function budgetPicture(data, before, unit, name) {
   const { node, line, dot } = frame({ x1: most, y1: top, xTitle: `budget ${unit}`, yTitle: "margin of error ±", label: `Margin of error against budget: ± ${people(moe)} at ${budget}. Half the margin, ± ${people(moe / 2)}, takes more.` });
   line("total", inside);
   const half = data.points.reduce((a, b) => (Math.abs(b[1] - moe / 2) < Math.abs(a[1] - moe / 2) ? b : a));
-  dot("least", half[0], half[1], `half the margin: ${(half[0] / budget).toFixed(0)} × the budget`, false);
+  dot("least", half[0], half[1], `half the margin: ${(half[0] / budget).toFixed(0)} × the budget`, 18);
   const moved = before && Math.abs(Number(before.budget) / budget - 1) > 0.005;
-  if (moved) dot("was", Number(before.budget), before.moe, name, false);
+  if (moved) dot("was", Number(before.budget), before.moe, name, 18);
   dot("here", budget, moe, `now ± ${people(moe)}`);
   return [node, numbers("Show as a table", [`budget ${unit}`, "margin ±"], data.points.filter((p, i) => i % 6 === 0).map((p) => [Number(p[0].toPrecision(3)), people(p[1])]))];
 }

@@ -6,6 +6,7 @@ import { el, notice } from "./dom.js";
 import { openDialog } from "./files.js";
 import { levelLabel, tabulationLabel } from "./grid.js";
 import { store } from "./store.js";
+import { mark } from "./words.js";
 
 export async function compare(start) {
   let columns;
@@ -20,7 +21,9 @@ export async function compare(start) {
 }
 
 function sections(start, good) {
-  const line = (label, value, number) => row(good, label, value, number);
+  const line = (label, value, number, change) => row(good, label, value, number, change);
+  // A ρ and an ε are not compared.
+  const loss = (name) => (c) => (c.privacy === good[0].privacy ? Number(c.totals[name]) : 0);
   const part = (title) => el("tr", { class: "part" }, el("th", { scope: "rowgroup", colspan: good.length + 1 }, title));
   // Margins of one kind: finished ones if all scenarios have them.
   const margin = (c, i) => c.pins[i][good.every((each) => each.pins[i].finished || !each.pins[i].published) ? "finished" : "measured"];
@@ -32,21 +35,24 @@ function sections(start, good) {
     return line(label, (c) => (c.rows[name] ? `± ${c.rows[name].moe_text}  ·  ${c.rows[name].budget}` : "not published"), (c) => (c.rows[name] ? c.rows[name].moe : 0));
   }));
   return [part("Privacy"), line("How much one person can change", (c) => modeName(c.sensitivity)), line("Privacy definition", (c) => ({ zcdp: "zCDP (ρ)", puredp: "Pure DP (ε)" })[c.privacy]),
-    line("Privacy loss, person added or removed", (c) => c.totals.unbounded, (c) => Number(c.totals.unbounded)), line("Privacy loss, record changed", (c) => c.totals.bounded, (c) => Number(c.totals.bounded)),
+    line("Privacy loss, person added or removed", (c) => c.totals.unbounded, loss("unbounded")), line("Privacy loss, record changed", (c) => c.totals.bounded, loss("bounded")),
     line("ε, person added or removed", (c) => c.totals.epsilon_text, (c) => c.totals.epsilon), line("ε, record changed", (c) => c.totals.epsilon_bounded_text, (c) => c.totals.epsilon_bounded),
-    line("Someone guesses right whether you were counted", (c) => c.person[0].guesses_text, (c) => c.person[0].guesses), line("Someone guesses right what your record says", (c) => c.person[1].guesses_text, (c) => c.person[1].guesses),
-    line("Tight accounting, person added or removed", (c) => c.totals.tight_unbounded, (c) => Number(c.totals.tight_unbounded)),
+    line("Someone guesses right whether you were counted", (c) => c.person[0].guesses_text, (c) => c.person[0].guesses, points), line("Someone guesses right what your record says", (c) => c.person[1].guesses_text, (c) => c.person[1].guesses, points),
+    line(["Tight accounting, person added or removed ", mark("accounting")], (c) => c.totals.tight_unbounded, loss("tight_unbounded")),
     part("Groups you care about"), ...pins,
     part("Thresholds"), ...start.tabulations.filter((t) => t.persons).map((t) => line([`τ of ${tabulationLabel(t.name)} `, el("small", {}, t.name)], (c) => String(c.tau[t.name]))),
     part("Margin of error · budget"), ...rows].filter(Boolean);
 }
 
-function row(good, label, value, number) {
+const percent = (now, then) => `${Math.abs(100 * (now / then - 1)).toFixed(1)} %`;
+// Of the shares as shown, which are rounded up.
+const points = (now, then) => `${(Math.abs(Math.ceil(1000 * now) - Math.ceil(1000 * then)) / 10).toFixed(1)} points`;
+
+function row(good, label, value, number, change = percent) {
   const [base] = good;
   return el("tr", {}, el("th", { scope: "row", class: "wrap" }, label), good.map((column) => {
     const [now, then] = number ? [number(column), number(base)] : [0, 0];
     const state = column === base || !(now > 0) || !(then > 0) || Math.abs(now - then) < 5e-4 * then ? "" : now < then ? "better" : "worse";
-    const change = state ? ` (${now > then ? "▲ +" : "▼ −"}${Math.abs(100 * (now / then - 1)).toFixed(1)} %)` : "";
-    return el("td", { class: state }, `${value(column)}${change}`);
+    return el("td", { class: state }, `${value(column)}${state ? ` (${now > then ? "▲ +" : "▼ −"}${change(now, then)})` : ""}`);
   }));
 }

@@ -32,12 +32,21 @@ async function pack(text) {
   return btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+// A small link can hold gigabytes of zeros. The program accepts no larger document either.
+const MAX_CHARACTERS = 1e6;
+
 async function unpack(code) {
   try {
     const bytes = Uint8Array.from(atob(code.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return await new Response(stream).text();
-  } catch { throw new Error("This link is broken; its end may be missing. Your scenarios are unchanged."); }
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).pipeThrough(new TextDecoderStream());
+    const reader = stream.getReader();
+    for (let text = ""; ;) {
+      const { done, value } = await reader.read();
+      if (done) return text;
+      text += value;
+      if (text.length > MAX_CHARACTERS) { reader.cancel(); throw new Error("too large"); }
+    }
+  } catch { throw new Error("This link is broken or too large; its end may be missing. Your scenarios are unchanged."); }
 }
 
 export async function share() {

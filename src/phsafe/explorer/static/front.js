@@ -53,14 +53,14 @@ function tiles() {
   const change = totals.change || {};
   const tile = (id, label, key, value, below, delta) => el("div", { class: "kpi" }, el("span", { class: "label" }, el("span", {}, label), mark(key)), el("b", { id }, value), el("span", { class: "delta" }, chip(delta)), el("span", { class: "below" }, below));
   const state = (name) => pins.filter((pin) => shownChange(pin) && shownChange(pin).state === name).length;
-  const groups = [[state("better"), "more accurate"], [state("worse") + state("gone"), "less accurate"], [state("same"), "as before"]].filter(([n]) => n);
+  const groups = [[state("better"), "more accurate"], [state("worse"), "less accurate"], [pins.filter((pin) => !pin.published).length, "not published"], [state("same"), `as in ${baselineName()}`]].filter(([n]) => n);
   const epsilon = (text) => [`ε ${text} at δ ${totals.delta} `, mark("epsilon")];
   show($("#kpis"),
     tile("total-unbounded", `Privacy loss ${unit()}, person added or removed`, "unbounded", totals.unbounded, epsilon(totals.epsilon_text), change.unbounded),
     tile("total-bounded", `Privacy loss ${unit()}, record changed`, "bounded", totals.bounded, epsilon(totals.epsilon_bounded_text), change.bounded),
     tile("guesses", "Someone guesses right whether you were counted", "attacker", risks[0].guesses_text, `what your record says: ${risks[1].guesses_text}`, risks[0].change),
     el("div", { class: "kpi" }, el("span", { class: "label" }, "Groups you care about"), el("b", { id: "group-count" }, String(pins.length)),
-      el("span", { class: "delta" }, groups.map(([n, text]) => el("span", { class: `chip ${{ "more accurate": "better", "less accurate": "worse" }[text] || "same"}` }, `${n} ${text}`)))));
+      el("span", { class: "delta" }, groups.map(([n, text]) => el("span", { class: `chip ${{ "more accurate": "better", "less accurate": "worse", "not published": "worse" }[text] || "same"}` }, `${n} ${text}`)))));
 }
 
 // Margins are compared in kind: finished ones with finished ones, those of the noise alone with those of the noise.

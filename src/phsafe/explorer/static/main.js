@@ -85,7 +85,10 @@ function build() {
 
 function listen() {
   store.listen((what) => {
+    // A message about an earlier step, and its Undo, would now be about another one.
+    if ($("#notice").className === "calm") notice("");
     if (what === "all") build();
+    else if (what !== "name") tabs();
     if (what === "name") { front.against(); return; }
     if (what === "solver") { grid.refresh(); return; }
     evaluate();
@@ -122,6 +125,7 @@ function shared() {
 }
 
 async function restore() {
+  store.standard = start.standard.map((scenario) => scenario.name);
   store.scenarios = start.scenarios;
   store.active = start.active ?? 0;
   if (start.compared_with) {

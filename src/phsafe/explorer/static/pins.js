@@ -15,6 +15,8 @@ let start;
 
 export function setUp(catalog) {
   start = catalog;
+  const percent = (share) => `${100 * share} %`;
+  show($("#pin-words-used"), `In nine of ten releases, the published number is in the range shown. Reliable: the margin ± is at most ${percent(start.verdicts.rough)} of the number. Rough: at most ${percent(start.verdicts.noise)}. Larger: hardly more than noise.`);
   show($("#pin-tools"), el("button", { id: "add-pin", onclick: search }, "+ Add a group"));
 }
 

@@ -57,6 +57,12 @@ function heat(moe, low, high) {
   return `color-mix(in srgb, var(--accent) ${(4 + 24 * t).toFixed(0)}%, transparent)`;
 }
 
+// A derived tabulation holds the people of a table of averages.
+function derivedTitle(name) {
+  const table = start.tables.find((each) => name.startsWith(`${each.name}_`));
+  return table ? `${table.title}: people, ` : "";
+}
+
 export function matrix() {
   const { numbers, finished } = store;
   const joint = finished && finished.margins;
@@ -79,7 +85,7 @@ export function matrix() {
   const measured = start.tabulations.filter((t) => numbers.rows[t.name]).map((t) =>
     el("tr", {}, el("th", { scope: "row" }, tabulationLabel(t.name), " ", el("small", {}, t.name)), start.levels.map((level) => cell(t.name, level.key, numbers.rows[t.name][level.key], true))));
   const derived = method === "joint" ? [] : numbers.derived.map((d) =>
-    el("tr", { class: "derived" }, el("th", { scope: "row" }, `${d.name}, cell ${d.cell} (derived from ${d.source})`), start.levels.map((level) => cell(d.name, level.key, d.levels[level.key], false))));
+    el("tr", { class: "derived" }, el("th", { scope: "row" }, `${derivedTitle(d.name)}cell ${d.cell} `, el("small", {}, `${d.name}, derived from ${d.source}`)), start.levels.map((level) => cell(d.name, level.key, d.levels[level.key], false))));
   const waiting = method !== "joint" || joint ? null : el("p", { role: "status" }, numbers.finished === "unavailable" ? numbers.finished_note : "Joint estimation is running; you can keep working…");
   show($("#matrix"), waiting, el("table", { class: "plain", id: "moes" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "of each basis cell"), start.levels.map(head))), el("tbody", {}, measured, derived)));
 }

@@ -86,7 +86,7 @@ function offer({ scenario, preview: found, pins }) {
 
 function groups(pins) {
   const margin = (pin, of) => { const found = of && (pin.finished ? of.finished : of.measured); return found ? `± ${found.moe_text}` : "not published"; };
-  return el("table", { class: "plain", id: "preview-groups" }, el("caption", {}, "Groups you care about"),
+  return el("table", { class: "plain stacked", id: "preview-groups" }, el("caption", {}, "Groups you care about"),
     el("thead", {}, el("tr", {}, ["Group", "before", "after", "change", "reliability after"].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, pins.map((pin) => el("tr", {}, el("td", { class: "wrap" }, pin.label), el("td", {}, margin(pin, pin.before)), el("td", {}, margin(pin, pin)), el("td", {}, chip(shownChange(pin))),
       el("td", {}, (pin.finished || pin.measured) ? VERDICTS[(pin.finished || pin.measured).verdict] : "–")))));
@@ -94,7 +94,7 @@ function groups(pins) {
 
 function list(title, items) {
   if (!items.length) return el("p", { class: "muted" }, `${title}: none.`);
-  return el("details", { open: items.length <= 6 }, el("summary", {}, `${title}: ${items.length} level${items.length === 1 ? "" : "s"}`), el("table", { class: "plain" },
+  return el("details", { open: items.length <= 6 }, el("summary", {}, `${title}: ${items.length} level${items.length === 1 ? "" : "s"}`), el("table", { class: "plain stacked" },
     el("thead", {}, el("tr", {}, ["Table and level", "margin before", "after", "change", `${unit()} before`, "after"].map((text) => el("th", { scope: "col" }, text)))),
     el("tbody", {}, items.map((item) => el("tr", {}, el("td", { class: "wrap" }, item.label, " ", el("small", {}, item.tabulation)), el("td", {}, `± ${item.moe_before_text}`), el("td", {}, `± ${item.moe_text}`), el("td", {}, chip(item.change)), el("td", {}, item.budget_before), el("td", {}, item.budget))))));
 }

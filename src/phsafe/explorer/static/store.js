@@ -8,6 +8,8 @@ const PIN = ["table", "line", "region", "iteration", "people", "units", "weight"
 export const pinId = (pin) => `${pin.table} ${pin.line} ${pin.region} ${pin.iteration}`;
 export const plainPin = (pin) => Object.fromEntries(PIN.filter((name) => pin[name] !== undefined && pin[name] !== "").map((name) => [name, pin[name]]));
 
+const parameters = (scenario) => JSON.stringify(scenario, (key, value) => (["name", "locked"].includes(key) ? undefined : value));
+
 export const store = {
   scenarios: [],
   active: 0,
@@ -21,6 +23,7 @@ export const store = {
   past: [],
   future: [],
   last: { key: null, at: 0 },
+  standard: [], // The names of the parameters of 2020: a scenario that no longer has those parameters gets another name.
   listeners: [],
 
   get scenario() { return this.scenarios[this.active]; },
@@ -39,7 +42,10 @@ export const store = {
     }
     this.last = { key, at: now };
     this.future = [];
-    mutate(this.scenario);
+    const { scenario } = this;
+    const before = parameters(scenario);
+    mutate(scenario);
+    if (this.standard.includes(scenario.name) && parameters(scenario) !== before) scenario.name = this.freshName(`${scenario.name}, changed`);
     this.keep();
     this.tell(what);
   },
