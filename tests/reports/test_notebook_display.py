@@ -121,7 +121,7 @@ def test_a_region_has_many_names(estimates, wyoming):
     [
         ({"name": "PH77"}, "did you mean PH7"),
         ({"name": "PH7", "region": "Wioming"}, "did you mean Wyoming"),
-        ({"name": "PH7", "iteration": "asian"}, "did you mean Asian alone"),
+        ({"name": "PH7", "iteration": "asien alone"}, "did you mean Asian alone"),
     ],
 )
 def test_mistakes_are_answered_with_what_was_meant(estimates, wrong, meant):
