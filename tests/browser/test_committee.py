@@ -239,7 +239,7 @@ def test_nonsense_gets_a_sentence_and_changes_nothing(page: Page):
 
 def test_a_preview_needs_no_sideways_scrolling_on_a_phone(page: Page):
     page.set_viewport_size({"width": 390, "height": 844})
-    page.get_by_label("Total to share out").fill("1.5")
+    page.get_by_label("Total to split").fill("1.5")
     press(page, "Preview")
     preview = page.get_by_role("region", name="Preview")
     expect(preview).to_be_visible(timeout=20_000)

@@ -18,7 +18,7 @@ def encoded(layout, **columns):
     batch = pa.RecordBatch.from_pydict(keys | columns)
     packed = RecordFormat.of(layout, [name for name in columns if name != KEY])
     counted = Counted({}, 0, 0)
-    rows = TableEncoder(layout, packed, keep_raw=False).encode(batch, counted)
+    rows = TableEncoder(layout, packed, layout.names, keep_raw=False).encode(batch, counted)
     note_columns(layout.name, rows, counted)
     found = {
         name: tuple(counted.violations[rule(layout, layout[name])] for rule in (missing, outside)) for name in columns
@@ -138,7 +138,7 @@ def test_column_order_and_extra_columns_do_not_matter():
     columns = {"RELSHIP": ["20", "21"], "RTYPE": [3, 5], "QAGE": [7, 8], "MAFID": [100_000_005, 100_000_001]}
     layout_order = [name for name in PERSONS.names if name in columns]
     packed = RecordFormat.of(PERSONS, ["RTYPE", "QAGE", "RELSHIP"])
-    encoder, counted = TableEncoder(PERSONS, packed, keep_raw=False), Counted({}, 0, 0)
+    encoder, counted = TableEncoder(PERSONS, packed, PERSONS.names, keep_raw=False), Counted({}, 0, 0)
     one = encoder.encode(pa.RecordBatch.from_pydict({"X": ["S3CRET", None]} | columns), counted)
     other = encoder.encode(pa.RecordBatch.from_pydict({name: columns[name] for name in layout_order}), counted)
     assert one.key.tolist() == other.key.tolist() == [100_000_005, 100_000_001]
