@@ -38,7 +38,7 @@ from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.published_lines import PublishedLines, published_lines
 from phsafe.estimation.table_lines import counted
 from phsafe.pipeline.scan import Settings, count
-from phsafe.privacy.accountant import plan
+from phsafe.privacy.accountant import noise_by_level, plan
 from phsafe.synthetic import synth
 
 LEVELS = {"*": "*", "H": "H, I", "I": "H, I"}
@@ -56,14 +56,14 @@ def exact(config: Config, data: Path, cache: Path) -> dict[bool, Counts]:
 
 def skeleton(config: Config) -> Measured:
     """The measurements of a config, without counts."""
-    blocks, variances, start, distribution = {}, [], 0, ""
-    for event, m in zip(plan(config).events, config.measurements(), strict=True):
+    noise, blocks, variances, distribution = noise_by_level(plan(config)), {}, [], ""
+    for m in config.measurements():
+        key = (m.tabulation.name, m.level.key)
         groups = tuple((region, i.code) for region, i in m.level.groups(config.states))
-        blocks[m.tabulation.name, m.level.key] = LevelBlock(m.tabulation, m.level, groups, start)
-        size = len(groups) * len(m.tabulation.cells)
-        variances.append(np.full(size, event.noise.variance))
-        start, distribution = start + size, event.noise.distribution
-    return Measured(config, blocks, np.zeros(start), np.concatenate(variances), DENSITIES[distribution])
+        blocks[key] = LevelBlock(m.tabulation, m.level, groups, len(variances))
+        variances += [noise[key][cell][1] for cell in m.tabulation.cells] * len(groups)
+        distribution = next(iter(noise[key].values()))[0]
+    return Measured(config, blocks, np.zeros(len(variances)), np.array(variances), DENSITIES[distribution])
 
 
 def noise(release: Measured, rng: np.random.Generator) -> np.ndarray:

@@ -12,12 +12,12 @@ intervals that contain it.
 from __future__ import annotations
 
 import argparse
-import pickle
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+from estimation_errors import exact, skeleton
 
 from phsafe.configs.config import Config
 from phsafe.configs.grid import Counts
@@ -26,10 +26,8 @@ from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.blind_ties import tied
 from phsafe.estimation.densities import NORMAL
 from phsafe.estimation.fit import fit_with, project
-from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.published_lines import published_lines
-from phsafe.pipeline.scan import Settings, count
-from phsafe.privacy.accountant import noise_by_level, plan
+from phsafe.privacy.accountant import plan
 from phsafe.synthetic import synth
 
 #: Column → sensitivity mode, and whether blind counts are tied to truncated ones.
@@ -49,25 +47,6 @@ def at_loss_of(config: Config, other: Config) -> Config:
         for name, levels in config.budgets.items()
     }
     return replace(config, budgets=budgets)
-
-
-def exact(config: Config, data: Path, cache: Path) -> dict[bool, Counts]:
-    """Counts with and without truncation, computed once."""
-    if not cache.exists():
-        found = {cut: dict(count(config, data, Settings(truncate=cut, skip_validation=True))) for cut in (True, False)}
-        cache.write_bytes(pickle.dumps(found))
-    return pickle.loads(cache.read_bytes())
-
-
-def skeleton(config: Config) -> Measured:
-    """The measurements of a config, without counts."""
-    noise, blocks, variances = noise_by_level(plan(config)), {}, []
-    for m in config.measurements():
-        key = (m.tabulation.name, m.level.key)
-        groups = tuple((region, i.code) for region, i in m.level.groups(config.states))
-        blocks[key] = LevelBlock(m.tabulation, m.level, groups, len(variances))
-        variances += [noise[key][cell][1] for cell in m.tabulation.cells] * len(groups)
-    return Measured(config, blocks, np.zeros(len(variances)), np.array(variances), NORMAL)
 
 
 def run(config: Config, counts: dict[bool, Counts], draws: int, is_tied: bool) -> dict[tuple[str, str], np.ndarray]:

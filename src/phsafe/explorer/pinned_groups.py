@@ -105,11 +105,7 @@ class PinnedGroup:
     @cached_property
     def sizes(self) -> tuple[float | None, float | None]:
         """The size of the count and, for an average, of what it is divided by; None if unknown or not a number."""
-        typed = (self.people, self.units)
-        return tuple(  # type: ignore[return-value]
-            None if part is None else (_number(text) if text.strip() else self._public(part))
-            for text, part in zip(typed, (self.sums.count, self.sums.per), strict=True)
-        )
+        return self._size(self.people, self.sums.count), self._size(self.units, self.sums.per)
 
     @property
     def problem(self) -> str | None:
@@ -177,6 +173,12 @@ class PinnedGroup:
 
     def _persons(self, part: CellSum) -> bool:
         return self.catalog.tabulation(part.tabulation).counts_persons
+
+    def _size(self, typed: str, part: CellSum | None) -> float | None:
+        """Return the size that the user typed, or the public one."""
+        if part is None:
+            return None
+        return _number(typed) if typed.strip() else self._public(part)
 
     def _public(self, part: CellSum) -> float | None:
         """Return the public figure: the group's people or households times the share of the line's cells."""
