@@ -10,12 +10,14 @@ from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
 from phsafe.estimation.beyond_threshold import _learned, _universes, everybody
+from phsafe.estimation.effects import Effects, leaf_levels
 from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import identities, matrix
 from phsafe.estimation.learned_spread import Spread, climb
 from phsafe.estimation.measurement_vector import measured
 from phsafe.estimation.public_shares import public_shares
 from phsafe.estimation.published_lines import sum_rows
+from phsafe.estimation.universe_model import UniverseModel
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
 
@@ -241,9 +243,45 @@ def test_a_release_learns_that_large_households_recur(population, noisy):
 
 def test_a_factor_climbs_only_with_evidence():
     steep = climb("clump", Spread(), lambda spread: -((np.log2(spread.clump) - 5) ** 2))
-    assert steep.clump == 16.0  # The last step, to 32, raises the likelihood by 1 only.
-    gentle = climb("clump", Spread(), lambda spread: 1.5 * min(np.log2(spread.clump), 5))
-    assert gentle.clump == 16.0  # No step raises it by 2, but four together do.
+    assert steep.clump == 32.0
+    flat = climb("clump", Spread(), lambda spread: -0.4 * (np.log2(spread.clump) - 5) ** 2)
+    assert flat.clump == 16.0  # The last step, to 32, raises the likelihood by 0.4 only.
+    gentle = climb("clump", Spread(), lambda spread: 0.4 * min(np.log2(spread.clump), 5))
+    assert gentle.clump == 16.0  # No step raises it by 0.5, but four together do.
     assert climb("common", Spread(), lambda spread: 10 * np.log(spread.common)).common == 4.0
     assert climb("common", Spread(), lambda spread: -10 * np.log(spread.common)).common == 0.25
     assert climb("groups", Spread(), lambda spread: 0.1 * spread.groups) == Spread()
+
+
+def test_people_of_large_households_divide_over_ages_alike_in_all_groups(population, noisy):
+    config, kept, _ = population
+    release = measured(config, noisy(config, kept))
+    fitted = fit(release)
+    tabulations = next(some for some in _universes(release) if some[0].name == "PH4")
+    leaves = next(leaf_levels(release, fitted, tabulations, public_shares()))
+    model = UniverseModel(release, fitted, public_shares(), leaves, Effects(), Spread())
+    block = next(b for b in leaves.blocks if b.level.key == "state_A-G")
+    expected = model.cells(block)[0].reshape(-1, 2)
+    shares = expected[:, 0] / expected.sum(axis=1)
+    assert shares == pytest.approx(shares[0])
+    people = fitted.estimates[block.positions()]
+    assert np.ptp(people[:, 0] / people.sum(axis=1)) > 0.1  # The groups themselves differ.
+
+
+def test_what_no_measurement_shows_stays_uncertain(population, noisy):
+    config, kept, _ = population
+    release = measured(config, noisy(config, kept))
+    fitted = fit(release)
+    tabulations = next(some for some in _universes(release) if some[0].name == "PH3")
+    leaves = next(leaf_levels(release, fitted, tabulations, public_shares()))
+    block = next(b for b in leaves.blocks if b.level.key == "state_A-G")
+    cell = np.flatnonzero(np.tile([n == 4 for n in block.tabulation.cells], len(block.groups)))
+
+    def deviation(**factors):
+        model = UniverseModel(release, fitted, public_shares(), leaves, Effects(), Spread(**factors))
+        load = model.cells(block)[1][cell]
+        return np.sqrt(load.multiply(load) @ model.effects.variances)
+
+    # Married couples' children by race: only measured for everyone, so a release can't learn that races are alike.
+    assert deviation(iterations=0.25, groups=0.25) == pytest.approx(deviation())
+    assert deviation(iterations=4.0).sum() > 1.01 * deviation().sum()

@@ -19,7 +19,7 @@ from phsafe.estimation.effects import Effects, widened
 #: What a block measures: expected value, loadings, noisy count and noise variance of each row.
 Rows = tuple[Array, sparse.csr_array, Array, Array]
 #: A change must raise the logarithm of the likelihood by more than this.
-EVIDENCE = 2.0
+EVIDENCE = 0.5
 
 
 @dataclass(frozen=True)

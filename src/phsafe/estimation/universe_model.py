@@ -21,8 +21,9 @@ from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
-#: The smallest factor that may be learned for what a release doesn't measure: how groups divide over cells.
-UNSEEN = 0.5
+#: The smallest factors that may be learned for how groups divide over cells, which a release measures only for everyone.
+#: Groups differ in their types of household and tenure, but hardly in the attributes of people in large households.
+UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ class UniverseModel:
             expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
             several = len(codes) > 1
             # Only regions and the nation show how people divide over cells.
-            own_scale = several * max(self.spread.groups, UNSEEN)
+            unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
+            own_scale = several * max(self.spread.groups, unseen)
             keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
 
             def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
@@ -167,7 +169,7 @@ class UniverseModel:
             deviations = total(
                 common("cell, nation", (0, 3), self.spread.common),
                 common("cell, region", (0, 1, 3), self.spread.common),
-                common("cell, iteration", (0, 2, 3), several * max(self.spread.iterations, UNSEEN)),
+                common("cell, iteration", (0, 2, 3), several * max(self.spread.iterations, unseen)),
                 self.effects.own(
                     np.square(own_scale * self.deviations["cell, group"] * expected) + self.compound * expected
                 ),
@@ -202,10 +204,15 @@ class UniverseModel:
             people = np.maximum(self.fit.estimates[block.positions()], 0)
         if not exact:
             people = np.tile(people.sum(axis=0), (len(groups), 1))
-        elif all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns):
-            # Large households of different groups resemble each other more than the groups do, for example in ages.
-            people = np.sqrt(people * people.sum(axis=0))
+        elif _reads_persons_alone(tabulation):
+            # Large households of different groups resemble each other, for example in ages, even if the groups don't.
+            people = np.tile(people.sum(axis=0), (len(groups), 1))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
         weight += weight.sum(axis=1, keepdims=True) == 0
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _reads_persons_alone(tabulation: Tabulation) -> bool:
+    """Whether cells are attributes of persons, such as age, and not of their household."""
+    return all(name in PERSONS for cell in tabulation.cells.values() for name in cell.columns)
