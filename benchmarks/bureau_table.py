@@ -22,19 +22,19 @@ from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation import estimate_frames
 from phsafe.pipeline.exact_tables import exact_lines
+from phsafe.privacy.accountant import noise_by_level, plan
 from phsafe.synthetic import synth
 
 
 def release(config: Config, kept: grid.Counts, rng: np.random.Generator) -> tuple[dict[str, pl.DataFrame], grid.Counts]:
     """One noisy release: frames by tabulation, and counts by measurement."""
     measured = estimation_errors.skeleton(config)
-    noisy, noise = {}, {}
+    noisy = {}
     drawn = estimation_errors.noise(measured, rng).astype(np.int64)
     for (name, level), block in measured.blocks.items():
         places = block.positions().ravel()
         noisy[name, level] = kept[name, level] + drawn[places]
-        noise[name, level] = ("Discrete Gaussian", float(measured.variances[places[0]]))
-    names = dict.fromkeys(name for name, _ in noisy)
+    names, noise = dict.fromkeys(name for name, _ in noisy), noise_by_level(plan(config))
     return {n: grid.output_frame(config, config.catalog.tabulation(n), noisy, noise) for n in names}, noisy
 
 

@@ -21,8 +21,8 @@ from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
-#: The smallest factors that may be learned for how groups divide over cells, which a release measures only for everyone.
-#: Groups differ in their types of household and tenure, but hardly in the attributes of people in large households.
+#: The smallest factors that may be learned for how groups divide over cells, which a release measures only for
+#: everyone. Groups differ in types of household and tenure, but hardly in the ages of people in large households.
 UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
 
 
