@@ -16,9 +16,6 @@ from phsafe.model.levels import TOTAL
 
 #: The weight of a sum that no table shows, relative to one that a table shows.
 UNPUBLISHED = 0.5
-#: The same for iterations that don't cover everyone: nothing else absorbs their small groups that are raised to zero,
-#: so with the full weight of the nation, the largest regions would pay for all of them.
-PARTIAL = 0.25
 
 
 @dataclass(frozen=True)
@@ -28,8 +25,8 @@ class PublishedLines:
     Attributes:
         sums: The matrix of the sums.
         where: (tabulation, level) → its rows, lines × groups.
-        weights: The weight of each row in the distance from the fit: √n for a line that adds up n regions, less for
-            iterations that don't cover everyone and for a sum that no table shows.
+        weights: The weight of each row in the distance from the fit: √n for a line that adds up n regions, less for a
+            sum that no table shows.
         blocks: The measurements that count tables show.
     """
 
@@ -53,14 +50,14 @@ def published_lines(measured: Measured) -> PublishedLines:
         within = _regions_within(block, blocks)
         for cells in lines:
             rows += list(block.positions(cells))
-            weights += [_weight(block, within[region]) for region, _ in block.groups]
+            weights += [np.sqrt(within[region]) for region, _ in block.groups]
         shape = (len(lines), len(block.groups))
         where[block.tabulation.name, block.level.key] = first + np.arange(np.prod(shape)).reshape(shape)
         for members in _unpublished_sums(block, blocks):
             regions = len({block.groups[i][0] for i in members})
             for cells in lines:
                 rows.append(block.positions(cells)[members].ravel())
-                weights.append(UNPUBLISHED * _weight(block, regions))
+                weights.append(UNPUBLISHED * np.sqrt(regions))
     return PublishedLines(sum_rows(rows, len(measured.counts)), where, np.array(weights), blocks)
 
 
@@ -69,12 +66,6 @@ def sum_rows(rows: Sequence[Positions], columns: int) -> sparse.csr_array:
     ends = np.cumsum([0, *map(len, rows)])
     indices = np.concatenate([np.empty(0, np.int64), *rows])
     return sparse.csr_array((np.ones(len(indices)), indices, ends), shape=(len(rows), columns))
-
-
-def _weight(block: LevelBlock, regions: int) -> float:
-    """The weight of a line that adds up some regions."""
-    weight = float(np.sqrt(regions))
-    return weight if block.level.iteration_level.covers else max(PARTIAL * weight, 1.0)
 
 
 def _regions_within(block: LevelBlock, blocks: Sequence[LevelBlock]) -> dict[str, int]:
