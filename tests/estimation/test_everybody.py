@@ -253,15 +253,20 @@ def test_a_factor_climbs_only_with_evidence():
     assert climb("groups", Spread(), lambda spread: 0.1 * spread.groups) == Spread()
 
 
-def test_people_of_large_households_divide_over_ages_alike_in_all_groups(population, noisy):
+def races_in_states(tabulation, population, noisy):
+    """The fit of a release, the block of a tabulation by state and race, and its model given a spread."""
     config, kept, _ = population
     release = measured(config, noisy(config, kept))
-    fitted = fit(release)
-    tabulations = next(some for some in _universes(release) if some[0].name == "PH4")
-    leaves = next(leaf_levels(release, fitted, tabulations, public_shares()))
-    model = UniverseModel(release, fitted, public_shares(), leaves, Effects(), Spread())
+    fitted, shares = fit(release), public_shares()
+    tabulations = next(some for some in _universes(release) if some[0].name == tabulation)
+    leaves = next(leaf_levels(release, fitted, tabulations, shares))
     block = next(b for b in leaves.blocks if b.level.key == "state_A-G")
-    expected = model.cells(block)[0].reshape(-1, 2)
+    return fitted, block, lambda spread: UniverseModel(release, fitted, shares, leaves, Effects(), spread)
+
+
+def test_people_of_large_households_divide_over_ages_alike_in_all_groups(population, noisy):
+    fitted, block, model = races_in_states("PH4", population, noisy)
+    expected = model(Spread()).cells(block)[0].reshape(-1, 2)
     shares = expected[:, 0] / expected.sum(axis=1)
     assert shares == pytest.approx(shares[0])
     people = fitted.estimates[block.positions()]
@@ -269,18 +274,13 @@ def test_people_of_large_households_divide_over_ages_alike_in_all_groups(populat
 
 
 def test_what_no_measurement_shows_stays_uncertain(population, noisy):
-    config, kept, _ = population
-    release = measured(config, noisy(config, kept))
-    fitted = fit(release)
-    tabulations = next(some for some in _universes(release) if some[0].name == "PH3")
-    leaves = next(leaf_levels(release, fitted, tabulations, public_shares()))
-    block = next(b for b in leaves.blocks if b.level.key == "state_A-G")
+    _, block, model = races_in_states("PH3", population, noisy)
     cell = np.flatnonzero(np.tile([n == 4 for n in block.tabulation.cells], len(block.groups)))
 
     def deviation(**factors):
-        model = UniverseModel(release, fitted, public_shares(), leaves, Effects(), Spread(**factors))
-        load = model.cells(block)[1][cell]
-        return np.sqrt(load.multiply(load) @ model.effects.variances)
+        found = model(Spread(**factors))
+        load = found.cells(block)[1][cell]
+        return np.sqrt(load.multiply(load) @ found.effects.variances)
 
     # Married couples' children by race: only measured for everyone, so a release can't learn that races are alike.
     assert deviation(iterations=0.25, groups=0.25) == pytest.approx(deviation())
