@@ -37,7 +37,7 @@ WITHOUT_TENURE = ("PH7", "PH8_denom", "PH7_oversized")
 #: Thresholds beyond the one used, for the sizes of large households.
 BEYOND = 8
 #: Sampled households that draw learned factors towards 1, and about how many people they drop in an expanded sample.
-FEW = 5 * 200.0
+FEW = 10 * 200.0
 
 
 def config_of(name: str, states: list[str]) -> Config:
@@ -61,9 +61,11 @@ def learned(config: Config, data: Path, counts: dict[bool, Counts]) -> PublicSha
     curves = {}
     for name, lost in dropped.items():
         tau, people = config.tau[name], counts[False][name, "usa_*"].sum()
-        falling = [shipped.share(name, tau + j) / shipped.share(name, tau) for j in range(BEYOND + 1)]
-        shape = [(n + FEW * f) / (lost[0] + FEW) for n, f in zip(lost, falling, strict=True)]
-        curves[name] = {str(tau + j): 100 * lost[0] / people * part for j, part in enumerate(shape)}
+        usual = [shipped.dropped(name, tau + j) for j in range(BEYOND + 1)]
+        weight = FEW / usual[0]
+        curves[name] = {
+            str(tau + j): 100 * (n + weight * u) / (people + weight) for j, (n, u) in enumerate(zip(lost, usual, strict=True))
+        }
     return PublicShares("other states", study.public_shares(config, counts, curves, FEW))
 
 

@@ -18,10 +18,11 @@ from scipy import sparse
 
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Leaves, leaf_levels, total, widened
-from phsafe.estimation.fit import Fit, NormalDraws, Projection, projection_of
+from phsafe.estimation.fit import Fit, NormalDraws, Projection
 from phsafe.estimation.identities import counts_the_same, untruncated_cells
-from phsafe.estimation.learned_spread import Rows, Spread, climb, log_likelihood
+from phsafe.estimation.learned_spread import Spread, climb, log_likelihood, posterior
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.probable_sizes import probable_sizes
 from phsafe.estimation.public_shares import PublicShares, public_shares
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.model.spec import Tabulation
@@ -117,8 +118,13 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
             known.append(tabulations)
         else:
             unknown += [t.name for t in tabulations]
-    for tabulations, spread in zip(known, _learned(measured, fit, known, shares), strict=True):
-        for leaves in leaf_levels(measured, fit, tabulations, shares):
+    universes = [list(leaf_levels(measured, fit, tabulations, shares)) for tabulations in known]
+    universes = [probable_sizes(measured, fit, shares, universe) for universe in universes]
+    clump = _Learning(measured, fit, shares, universes).clump()
+    universes = [probable_sizes(measured, fit, shares, universe, cells=True) for universe in universes]
+    spreads = _Learning(measured, fit, shares, universes).spreads(clump)
+    for universe, spread in zip(universes, spreads, strict=True):
+        for leaves in universe:
             model = UniverseModel(measured, fit, shares, leaves, effects, spread)
             for block in leaves.blocks:
                 mean, load = model.cells(block)
@@ -129,10 +135,9 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
-            for block in _beyond_blocks(measured, leaves):
-                observations += list(model.measurements(block))
-                used.append(block.tabulation)
-    projection, shift = _posterior(effects, observations)
+            observations += model.observations(model.beyond)
+            used += [block.tabulation for block in model.beyond]
+    projection, shift = posterior(effects, observations)
     loadings = widened(total(*parts), len(shift))
     beyond += loadings @ shift
     sources = {t.beyond for t in used}
@@ -141,36 +146,40 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
 
 
-def _learned(measured: Measured, fit: Fit, universes: Sequence[list[Tabulation]], shares: PublicShares) -> list[Spread]:
+class _Learning:
     """How much each universe varies around public shares, according to the release's own measurements.
 
-    The levels of everyone decide, except about differences between iterations. Households are the same in all
-    universes, so one clump serves all.
+    The levels of everyone decide, except about differences between iterations.
     """
-    leaves = [next(leaf_levels(measured, fit, tabulations, shares)) for tabulations in universes]
-    blocks = [_beyond_blocks(measured, one) for one in leaves]
-    totals = [[b for b in some if b.level.iteration_level.is_total] for some in blocks]
 
-    @cache
-    def likelihood(which: int, groups: bool, spread: Spread) -> float:
-        """Of the measurements of one universe: of everyone, or of all groups, which is slower."""
-        model = UniverseModel(measured, fit, shares, leaves[which], Effects(), spread)
-        rows = [row for block in (blocks if groups else totals)[which] for row in model.measurements(block)]
-        return log_likelihood(model.effects, rows) if rows else 0.0
+    def __init__(self, measured: Measured, fit: Fit, shares: PublicShares, universes: Sequence[list[Leaves]]) -> None:
+        @cache
+        def likelihood(which: int, groups: bool, spread: Spread) -> float:
+            """Of the measurements of one universe: of everyone, or of all groups, which is slower."""
+            model = UniverseModel(measured, fit, shares, universes[which][0], Effects(), spread)
+            rows = model.observations([b for b in model.beyond if groups or b.level.iteration_level.is_total])
+            return log_likelihood(model.effects, rows) if rows else 0.0
 
-    def together(groups: bool, spread: Spread) -> float:
-        return sum(likelihood(i, groups, spread) for i in range(len(universes)))
+        self.likelihood, self.count = likelihood, len(universes)
 
-    clump = climb("clump", Spread(), partial(together, False))
-    if clump != Spread():
-        clump = climb("clump", clump, partial(together, True))
-    found = []
-    for i in range(len(universes)):
-        spread = climb("common", clump, partial(likelihood, i, False))
-        for name in ("groups", "iterations"):
-            spread = climb(name, spread, partial(likelihood, i, True))
-        found.append(spread)
-    return found
+    def clump(self) -> Spread:
+        """Learn the clump: households are the same in all universes, so one serves all."""
+
+        def together(groups: bool, spread: Spread) -> float:
+            return sum(self.likelihood(i, groups, spread) for i in range(self.count))
+
+        clump = climb("clump", Spread(), partial(together, False))
+        return clump if clump == Spread() else climb("clump", clump, partial(together, True))
+
+    def spreads(self, clump: Spread) -> list[Spread]:
+        """Learn all other factors, universe by universe."""
+        found = []
+        for i in range(self.count):
+            spread = climb("common", clump, partial(self.likelihood, i, False))
+            for name in ("groups", "iterations"):
+                spread = climb(name, spread, partial(self.likelihood, i, True))
+            found.append(spread)
+        return found
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:
@@ -178,20 +187,6 @@ def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr
     positions = block.positions().ravel()
     place = (np.ones(len(positions)), (positions, np.arange(len(positions))))
     return sparse.csr_array(place, shape=(count, len(positions))) @ load
-
-
-def _posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projection, Array]:
-    """Condition the effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d."""
-    prior = effects.variances
-    if not observations:
-        return projection_of(sparse.csr_array((0, len(prior))), prior), np.zeros(len(prior))
-    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
-    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
-    b = sparse.hstack([a, -sparse.eye_array(a.shape[0])], format="csr")
-    projection = projection_of(b, np.concatenate([prior, *noise]))
-    return projection, projection.apply(
-        np.concatenate([np.zeros(len(prior)), np.concatenate(observed) - np.concatenate(means)])
-    )
 
 
 def _universes(measured: Measured) -> Iterator[list[Tabulation]]:
@@ -210,11 +205,3 @@ def _universes(measured: Measured) -> Iterator[list[Tabulation]]:
         for by in iterated:
             yield [t for t in members if t.iterate_by == by or (t.iterate_by is None and by == iterated[0])]
 
-
-def _beyond_blocks(measured: Measured, leaves: Leaves) -> list[LevelBlock]:
-    """The measurements of what the thresholds of a universe drop."""
-    return [
-        block
-        for block in measured.blocks.values()
-        if block.tabulation.beyond in leaves.tabulations and leaves.includes(block.level.iteration_level)
-    ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,8 @@ class Leaves:
         groups: The smallest groups.
         expected: How many dropped people public shares predict for each.
         covers: Whether the iterations cover everybody.
+        size: How many there probably are (`probable_sizes.py`), which variances are in proportion to.
+        cell_sizes: Tabulation → the same for the cells of its smallest groups (rows, then cells).
     """
 
     tabulations: Sequence[Tabulation]
@@ -81,6 +83,8 @@ class Leaves:
     groups: Sequence[Group]
     expected: Array
     covers: bool
+    size: Array
+    cell_sizes: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def regions(self) -> list[str]:
@@ -123,11 +127,10 @@ def leaf_levels(
         finest = max((b.level.iteration_level for b in own), key=lambda level: len(level.iterations))
         regions = [region for region, _ in geography.within(measured.config.states)]
         groups = [(region, i.code) for region in regions for i in finest.iterations]
-        leaves = Leaves(tabulations, own, geography.width, groups, np.zeros(len(groups)), key is None)
-        people = _people(fit, leaves)
-        yield Leaves(
-            tabulations, own, geography.width, groups, _expected(measured, leaves, people, shares), key is None
-        )
+        none = np.zeros(len(groups))
+        leaves = Leaves(tabulations, own, geography.width, groups, none, key is None, none)
+        expected = _expected(measured, leaves, _people(fit, leaves), shares)
+        yield replace(leaves, expected=expected, size=expected)
 
 
 def _people(fit: Fit, leaves: Leaves) -> Array:
@@ -149,7 +152,8 @@ def _expected(measured: Measured, leaves: Leaves, people: Array, shares: PublicS
     share = shares.share(name, measured.config.tau[name])
     rarity = shares.rarity(name, measured.config.tau[name])
     iteration = np.array([shares.factor(name, "iterations", code) for _, code in leaves.groups]) ** rarity
-    region = np.array([shares.factor(name, "regions", code) for code, _ in leaves.groups]) ** rarity
+    known = [shares.region(name, code) for code, _ in leaves.groups]
+    region = np.array([1.0 if factor is None else factor for factor in known]) ** rarity
     expected = np.asarray(share * region * iteration * people)
     if leaves.covers:
         labels = leaves.labels(leaves.groups, 0)

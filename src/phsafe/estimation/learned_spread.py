@@ -15,6 +15,7 @@ from scipy import linalg, sparse
 
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, widened
+from phsafe.estimation.fit import Projection, projection_of
 
 #: What a block measures: expected value, loadings, noisy count and noise variance of each row.
 Rows = tuple[Array, sparse.csr_array, Array, Array]
@@ -76,3 +77,17 @@ def log_likelihood(effects: Effects, observations: Sequence[Rows]) -> float:
     factor = np.linalg.cholesky((a.multiply(prior) @ a.T).toarray() + np.diag(np.concatenate(noise)))
     gaps = linalg.solve_triangular(factor, np.concatenate(observed) - np.concatenate(means), lower=True)
     return float(-0.5 * gaps @ gaps - np.log(np.diagonal(factor)).sum())
+
+
+def posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projection, Array]:
+    """Condition the effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d."""
+    prior = effects.variances
+    if not observations:
+        return projection_of(sparse.csr_array((0, len(prior))), prior), np.zeros(len(prior))
+    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
+    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
+    b = sparse.hstack([a, -sparse.eye_array(a.shape[0])], format="csr")
+    projection = projection_of(b, np.concatenate([prior, *noise]))
+    return projection, projection.apply(
+        np.concatenate([np.zeros(len(prior)), np.concatenate(observed) - np.concatenate(means)])
+    )

@@ -20,10 +20,12 @@ FILE = "public_shares.json"
 #: Relative standard deviations around the public shares: of dropped people in the nation as a whole, in a region, an
 #: iteration and one group; of dropped people per oversized household; and of how they divide over cells. Real states of
 #: the American Community Survey differ from shares learned elsewhere by about this much
-#: (docs/explanation/estimation.md).
+#: (docs/explanation/estimation.md). A region without a public share may be like any other, so its 90 % interval reaches
+#: the highest share of the 51 states (Hawaii's, 8.8 times the nation's).
 DEVIATIONS = {
     "nation": 0.3,
     "region": 1.0,
+    "unknown region": 4.75,
     "iteration": 0.8,
     "group": 1.0,
     "excess, nation": 0.1,
@@ -36,6 +38,8 @@ DEVIATIONS = {
     "cell, iteration": 0.2,
     "cell, group": 0.4,
 }
+#: The length of a state's code, with which the codes of smaller regions begin.
+STATE_DIGITS = 2
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class PublicShares:
         A household of n > τ people drops n − τ. With T(τ) people dropped in all, T(τ) − T(τ + 1) households are
         oversized, and Σ (n − τ)² = Σ_j (2j + 1)(T(τ + j) − T(τ + j + 1)).
         """
-        dropped = np.array([self._dropped(tabulation, tau + j) for j in range(40)])
+        dropped = np.array([self.dropped(tabulation, tau + j) for j in range(40)])
         households = -np.diff(dropped)
         mean = dropped[0] / households[0]
         square = float(np.sum((2 * np.arange(39) + 1) * households) / households[0])
@@ -80,14 +84,21 @@ class PublicShares:
         return float(np.clip(np.log(share) / np.log(reference), 0.0, 1.0))
 
     def factor(self, tabulation: str, kind: str, code: str) -> float:
-        """The share of a region (`kind` "regions"), iteration ("iterations") or cell ("cells") relative to all.
+        """The share of an iteration (`kind` "iterations") or cell ("cells") relative to all.
 
         For an oversized tabulation and "per_household", dropped people of the linked cells per oversized household of
         a cell, relative to the mean excess.
         """
         return float(self.tabulations.get(tabulation, {}).get(kind, {}).get(code, 1.0))
 
-    def _dropped(self, tabulation: str, tau: int) -> float:
+    def region(self, tabulation: str, code: str) -> float | None:
+        """The share of a region relative to all, or that of the state around it; None if neither is known."""
+        known = self.tabulations.get(tabulation, {}).get("regions", {})
+        share = known.get(code, known.get(code[:STATE_DIGITS]))
+        return None if share is None else float(share)
+
+    def dropped(self, tabulation: str, tau: int) -> float:
+        """Dropped people per person of the universe."""
         per_kept = self.share(tabulation, tau)
         return per_kept / (1 + per_kept)
 

@@ -34,6 +34,7 @@ class Split:
     #: Which leaf groups make up these groups.
     member: sparse.csr_array
     expected: Array
+    size: Array
     load: sparse.csr_array
 
     def rows(self, member: sparse.csr_array, cells: Sequence[int]) -> sparse.csr_array:
@@ -66,12 +67,15 @@ class UniverseModel:
         self.compound = spread.clump * (variance / self.mean_excess + self.mean_excess)
         #: The variance of the excess of one household relative to its square, times dropped people per household.
         self.dispersion = spread.clump * variance / self.mean_excess
-        size = leaves.expected
+        # Effects stay in proportion to what public shares predict even where fewer people are probable.
+        size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
+        known = np.array([shares.region(self.name, region) is not None for region, _ in leaves.groups])
+        unknown = np.where(known, 1.0, self.deviations["unknown region"] / self.deviations["region"])
         self.load = total(
-            self._common(size, "nation", []),
-            self._common(size, "region", [0]),
-            self._common(size, "iteration", [1]),
-            effects.own(np.square(self.deviations["group"] * size) + self.compound * size),
+            self._common(largest, "nation", []),
+            self._common(largest * unknown, "region", [0]),
+            self._common(largest, "iteration", [1]),
+            effects.own(np.square(self.deviations["group"] * largest) + self.compound * size),
         )
         #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
         self.excess = total(
@@ -80,6 +84,12 @@ class UniverseModel:
             self._common(size, "excess, iteration", [1], spread.iterations),
             effects.own(np.square(spread.groups * self.deviations["excess, group"] * size) + self.dispersion * size),
         )
+        #: The measurements of what the thresholds of the universe drop.
+        self.beyond = [
+            block
+            for block in measured.blocks.values()
+            if block.tabulation.beyond in leaves.tabulations and leaves.includes(block.level.iteration_level)
+        ]
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
 
@@ -90,16 +100,20 @@ class UniverseModel:
 
     def cells(self, block: LevelBlock) -> tuple[Array, sparse.csr_array]:
         """Expected dropped people of every cell of a block, and their dependence on the effects."""
-        split = self._split(block.tabulation)
+        split = self.split(block.tabulation)
         member = self.leaves.membership(split.groups, block.groups, block.level.geography.width)
         rows = sparse.kron(member, sparse.eye_array(len(block.tabulation.cells)), format="csr")
         return np.asarray(rows @ split.expected), rows @ split.load
 
-    def measurements(self, block: LevelBlock) -> Iterator[Rows]:
-        """Yield what a block of dropped persons or oversized households measures, cell by cell."""
+    def observations(self, blocks: Sequence[LevelBlock]) -> list[Rows]:
+        """What measurements of dropped persons and oversized households say about the effects."""
+        return [row for block in blocks for row in self._measurements(block)]
+
+    def _measurements(self, block: LevelBlock) -> Iterator[Rows]:
+        """Yield what one block measures, cell by cell."""
         source = block.tabulation.beyond
         assert source is not None
-        split, groups = self._split(source), self._known_groups(block, source)
+        split, groups = self.split(source), self._known_groups(block, source)
         if groups is None:
             return
         distinct = {group: i for i, group in enumerate(dict.fromkeys(groups))}
@@ -125,7 +139,7 @@ class UniverseModel:
         Where the universe itself has only larger groups, or is iterated by other people, the sum over the smaller ones
         is informative about them.
         """
-        level, known = block.level.iteration_level, {code for _, code in self._split(source).groups}
+        level, known = block.level.iteration_level, {code for _, code in self.split(source).groups}
         same = block.tabulation.iterate_by in (None, source.iterate_by)
         by_iteration = level.is_total or (same and {i.code for i in level.iterations} <= known)
         if not by_iteration and not level.covers:
@@ -137,7 +151,7 @@ class UniverseModel:
         """The effects on the excess in some cells of the smallest groups; cells also vary independently."""
         key = (tabulation.name, number)
         if key not in self._dispersed:
-            by_cell = split.expected.reshape(len(split.groups), -1)
+            by_cell = split.size.reshape(len(split.groups), -1)
             part, whole = by_cell[:, linked].sum(axis=1), by_cell.sum(axis=1)
             share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
             load = sparse.diags_array(share) @ (split.member @ self.excess)
@@ -147,7 +161,7 @@ class UniverseModel:
             self._dispersed[key] = load.tocsr()
         return self._dispersed[key]
 
-    def _split(self, tabulation: Tabulation) -> Split:
+    def split(self, tabulation: Tabulation) -> Split:
         """Divide the dropped people of groups over the cells of a tabulation."""
         if tabulation.name not in self._splits:
             own = [b for b in self.leaves.blocks if b.tabulation is tabulation]
@@ -156,6 +170,9 @@ class UniverseModel:
             member = self.leaves.membership(self.leaves.groups, groups, self.leaves.width)
             share = self._cell_shares(tabulation, own, groups)
             expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
+            size = (share * (member @ self.leaves.size)[:, None]).ravel()
+            size = self.leaves.cell_sizes.get(tabulation.name, size)
+            largest = np.maximum(expected, size)
             several = len(codes) > 1
             # Only regions and the nation show how people divide over cells.
             unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
@@ -164,21 +181,21 @@ class UniverseModel:
 
             def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
                 labels = [(name, *(key[i] for i in which)) for key in keys]
-                return self.effects.common(expected, labels, scale * self.deviations[name])
+                return self.effects.common(largest, labels, scale * self.deviations[name])
 
             deviations = total(
                 common("cell, nation", (0, 3), self.spread.common),
                 common("cell, region", (0, 1, 3), self.spread.common),
                 common("cell, iteration", (0, 2, 3), several * max(self.spread.iterations, unseen)),
                 self.effects.own(
-                    np.square(own_scale * self.deviations["cell, group"] * expected) + self.compound * expected
+                    np.square(own_scale * self.deviations["cell, group"] * largest) + self.compound * size
                 ),
             )
             # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
             spread = sparse.block_diag([part[:, None] for part in share], format="csr")
             adding = sparse.kron(sparse.eye_array(len(groups)), np.ones((1, share.shape[1])), format="csr")
             load = total((spread @ (member @ self.load)).tocsr(), deviations, (-spread @ (adding @ deviations)).tocsr())
-            self._splits[tabulation.name] = Split(groups, member, expected, load.tocsr())
+            self._splits[tabulation.name] = Split(groups, member, expected, size, load.tocsr())
         return self._splits[tabulation.name]
 
     def _codes(self, tabulation: Tabulation, own: Sequence[LevelBlock]) -> tuple[str, ...]:
