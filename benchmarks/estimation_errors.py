@@ -163,7 +163,7 @@ def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = 
             if not end:
                 held.append(inside)
     means = {name: values / draws for name, values in found.items()}
-    return world.keys.with_columns(**means, HELD=np.array(held, float).T)
+    return world.keys.with_columns(**means, HELD=np.array(held, float).T, SEED=pl.lit(seed))
 
 
 def _households(release: Measured, counts: Counts) -> dict[tuple[str, str, str], int]:
@@ -232,7 +232,7 @@ def coverage_report(lines: pl.DataFrame) -> str:
 
 def _pooled(lines: pl.DataFrame) -> str:
     """Coverage of some lines with its standard error: lines of one release share noise, releases don't."""
-    by_release = 100 * lines["HELD"].to_numpy().mean(axis=0)
+    by_release = 100 * np.concatenate([part["HELD"].to_numpy().mean(axis=0) for part in lines.partition_by("SEED")])
     return f"{by_release.mean():.1f} ± {by_release.std(ddof=1) / len(by_release) ** 0.5:.1f}"
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from phsafe.estimation import estimate_frames
+from phsafe.estimation import consistent_points, estimate_frames
 from phsafe.estimation.averages import shortest
 from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.fit import fit
@@ -49,6 +49,24 @@ def test_lines_of_the_nation_weigh_more(large_and_small, noisy, make_config):
     shown = sum(where.size for where in without.where.values())
     assert without.sums.shape[0] > shown
     assert set(np.round(without.weights, 3)) == {1.0, 0.707}
+
+
+def test_a_large_state_pays_less_for_small_ones_that_are_raised_to_zero(make_config, noisy, monkeypatch):
+    others = ("PH1_num", "PH1_denom", "PH2", "PH4", "PH5_denom", "PH6", "PH7", "PH8_denom")
+    states = ("06", "15", "23", "30", "33", "38", "46", "50", "54", "56")
+    config = make_config(states=states, drop=(*others, "usa_*", "usa_A-G", "state_*", "state_A-G"))
+    counts = {("PH3", "state_H,I"): np.zeros(140, int), ("PH3", "usa_H,I"): np.full(14, 100_000)}
+    counts["PH3", "state_H,I"][:14] = 100_000  # All other states are empty.
+    releases = [measured(config, noisy(config, counts, seed=seed)) for seed in range(10)]
+
+    def moves():
+        models = [joint(release, fit(release)) for release in releases]
+        rows = models[0].lines.where["PH3", "state_H,I"][:, :2].ravel()
+        return [((m.lines.sums @ (m.points.counts - m.cells.estimates)) / m.scale)[rows].mean() for m in models]
+
+    weighted = np.mean(moves())
+    monkeypatch.setattr(consistent_points, "LEAST_WEIGHT", 1.0)
+    assert 0.9 * np.mean(moves()) < weighted < 0  # Weighted moves are at least a tenth smaller.
 
 
 def test_average_of_all_is_between_owners_and_renters(large_and_small, noisy):

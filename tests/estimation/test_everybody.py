@@ -9,13 +9,14 @@ from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
-from phsafe.estimation.beyond_threshold import _learned, _universes, everybody
+from phsafe.estimation.beyond_threshold import _likelihood, _universes, everybody
 from phsafe.estimation.effects import Effects, leaf_levels
 from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import identities, matrix
-from phsafe.estimation.learned_spread import Spread, climb
+from phsafe.estimation.learned_spread import Spread, climb, learn_clump
 from phsafe.estimation.measurement_vector import measured
-from phsafe.estimation.public_shares import public_shares
+from phsafe.estimation.probable_sizes import probable_sizes
+from phsafe.estimation.public_shares import PublicShares, public_shares
 from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.pipeline.scan import Settings, count
@@ -232,13 +233,14 @@ def test_a_release_learns_that_large_households_recur(population, noisy):
     def clump(of):
         release = measured(config, noisy(config, of, seed=10))
         fitted = fit(release)
-        spreads = _learned(release, fitted, list(_universes(release)), public_shares())
-        return {spread.clump for spread in spreads}
+        shares = public_shares()
+        universes = [list(leaf_levels(release, fitted, some, shares)) for some in _universes(release)]
+        universes = [probable_sizes(release, fitted, shares, universe) for universe in universes]
+        return learn_clump(_likelihood(release, fitted, shares, universes), len(universes)).clump
 
-    assert clump(kept) == {1.0}
+    assert clump(kept) == 1.0
     sampled = {key: copies * np.random.default_rng(10).binomial(values, 1 / copies) for key, values in kept.items()}
-    (found,) = clump(sampled)
-    assert found >= copies / 4
+    assert clump(sampled) >= copies / 4
 
 
 def test_a_factor_climbs_only_with_evidence():
@@ -285,3 +287,56 @@ def test_what_no_measurement_shows_stays_uncertain(population, noisy):
     # Married couples' children by race: only measured for everyone, so a release can't learn that races are alike.
     assert deviation(iterations=0.25, groups=0.25) == pytest.approx(deviation())
     assert deviation(iterations=4.0).sum() > 1.01 * deviation().sum()
+
+
+def without_measurements(kept, noisy):
+    """A config that measures nothing of what thresholds drop, and its measurements."""
+    config = measuring_config([t.name for t in measuring_config().catalog.tabulations if t.beyond])
+    return config, noisy(config, kept, seed=5)
+
+
+def changed_shares(change):
+    """Public shares with another entry for every tabulation of persons."""
+    known = public_shares()
+    entries = {name: entry | change(entry) if known.knows(name) else entry for name, entry in known.tabulations.items()}
+    return PublicShares("test", entries)
+
+
+def test_sizes_follow_measurements_if_public_shares_are_wrong(population, noisy):
+    config, kept, everyone = population
+    low = changed_shares(lambda entry: {"shares": {tau: share / 9 for tau, share in entry["shares"].items()}})
+    release = measured(config, noisy(config, kept, seed=3))
+    fitted = fit(release)
+    people = next(some for some in _universes(release) if some[0].name == "PH1_num")
+    universe = list(leaf_levels(release, fitted, people, low))
+    dropped = (everyone["PH1_num", "state_*"] - kept["PH1_num", "state_*"]).sum()
+    assert universe[0].expected.sum() < dropped / 5
+    (sized,) = probable_sizes(release, fitted, low, universe[:1], cells=True)
+    assert sized.size.sum() == pytest.approx(dropped, rel=0.3)
+    assert sized.cell_sizes["PH1_num"].sum() == pytest.approx(dropped, rel=0.3)
+    unmeasured = measured(*without_measurements(kept, noisy))
+    (same,) = probable_sizes(unmeasured, fit(unmeasured), low, universe[:1])
+    assert same.size is universe[0].size
+
+
+def test_an_unknown_region_may_be_like_any_other(population, noisy):
+    """Without a share for Hawaii, which has nine times as many large households as the nation, intervals reach it."""
+    _, kept, everyone = population
+    release = measured(*without_measurements(kept, noisy))
+    fitted, positions = fit(release), release.blocks["PH1_num", "state_*"].positions()[1]
+    row = sum_rows([positions], len(release.counts))
+    dropped = (everyone["PH1_num", "state_*"] - kept["PH1_num", "state_*"]).reshape(len(STATES), -1)[1].sum()
+
+    def upper(regions):
+        model = everybody(release, fitted, changed_shares(lambda entry: {"regions": regions(entry["regions"])}))
+        scale = np.sqrt(model.projection.variance((row @ model.loadings).tocsr())[0])
+        return (row @ model.beyond)[0] + 1.645 * scale
+
+    assert upper(lambda known: {code: factor for code, factor in known.items() if code != "15"}) > dropped
+    assert upper(lambda known: dict.fromkeys(known, 1.0)) < dropped  # As if Hawaii were known to be like the nation.
+
+
+def test_a_smaller_region_has_the_share_of_its_state():
+    shares = public_shares()
+    assert shares.region("PH1_num", "15003") == shares.region("PH1_num", "15") > 5
+    assert shares.region("PH1_num", "72") is None

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import Effects, Leaves, leaf_levels, total, widened
+from phsafe.estimation.effects import Effects, Leaves, leaf_levels, posterior, total, widened
 from phsafe.estimation.fit import Fit, NormalDraws, Projection
 from phsafe.estimation.identities import counts_the_same, untruncated_cells
-from phsafe.estimation.learned_spread import Spread, climb, log_likelihood, posterior
+from phsafe.estimation.learned_spread import Likelihood, Spread, learn_clump, learn_spreads, log_likelihood
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.probable_sizes import probable_sizes
 from phsafe.estimation.public_shares import PublicShares, public_shares
@@ -120,9 +120,10 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
             unknown += [t.name for t in tabulations]
     universes = [list(leaf_levels(measured, fit, tabulations, shares)) for tabulations in known]
     universes = [probable_sizes(measured, fit, shares, universe) for universe in universes]
-    clump = _Learning(measured, fit, shares, universes).clump()
+    clump = learn_clump(_likelihood(measured, fit, shares, universes), len(universes))
+    # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.
     universes = [probable_sizes(measured, fit, shares, universe, cells=True) for universe in universes]
-    spreads = _Learning(measured, fit, shares, universes).spreads(clump)
+    spreads = learn_spreads(_likelihood(measured, fit, shares, universes), len(universes), clump)
     for universe, spread in zip(universes, spreads, strict=True):
         for leaves in universe:
             model = UniverseModel(measured, fit, shares, leaves, effects, spread)
@@ -146,40 +147,16 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
 
 
-class _Learning:
-    """How much each universe varies around public shares, according to the release's own measurements.
+def _likelihood(measured: Measured, fit: Fit, shares: PublicShares, universes: Sequence[list[Leaves]]) -> Likelihood:
+    """The likelihood of the release's own measurements of what thresholds drop."""
 
-    The levels of everyone decide, except about differences between iterations.
-    """
+    @cache
+    def likelihood(which: int, groups: bool, spread: Spread) -> float:
+        model = UniverseModel(measured, fit, shares, universes[which][0], Effects(), spread)
+        rows = model.observations([b for b in model.beyond if groups or b.level.iteration_level.is_total])
+        return log_likelihood(model.effects, rows) if rows else 0.0
 
-    def __init__(self, measured: Measured, fit: Fit, shares: PublicShares, universes: Sequence[list[Leaves]]) -> None:
-        @cache
-        def likelihood(which: int, groups: bool, spread: Spread) -> float:
-            """Of the measurements of one universe: of everyone, or of all groups, which is slower."""
-            model = UniverseModel(measured, fit, shares, universes[which][0], Effects(), spread)
-            rows = model.observations([b for b in model.beyond if groups or b.level.iteration_level.is_total])
-            return log_likelihood(model.effects, rows) if rows else 0.0
-
-        self.likelihood, self.count = likelihood, len(universes)
-
-    def clump(self) -> Spread:
-        """Learn the clump: households are the same in all universes, so one serves all."""
-
-        def together(groups: bool, spread: Spread) -> float:
-            return sum(self.likelihood(i, groups, spread) for i in range(self.count))
-
-        clump = climb("clump", Spread(), partial(together, False))
-        return clump if clump == Spread() else climb("clump", clump, partial(together, True))
-
-    def spreads(self, clump: Spread) -> list[Spread]:
-        """Learn all other factors, universe by universe."""
-        found = []
-        for i in range(self.count):
-            spread = climb("common", clump, partial(self.likelihood, i, False))
-            for name in ("groups", "iterations"):
-                spread = climb(name, spread, partial(self.likelihood, i, True))
-            found.append(spread)
-        return found
+    return likelihood
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:
@@ -204,4 +181,3 @@ def _universes(measured: Measured) -> Iterator[list[Tabulation]]:
         iterated = iterated or [None]
         for by in iterated:
             yield [t for t in members if t.iterate_by == by or (t.iterate_by is None and by == iterated[0])]
-

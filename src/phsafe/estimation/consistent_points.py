@@ -30,6 +30,10 @@ SLACKS = (0, 1, 10, 1000)
 TOLERANCE = 1e-4
 #: A bound more than this many standard deviations away is left out, unless the solution without it violates it.
 REACHES = (20.0, 1000.0)
+#: A line less than this many standard deviations above zero weighs less, in proportion, but at least the least weight.
+#: What is left in small groups after others were raised to zero is mostly positive noise: it is better to take that out
+#: than to let large regions pay.
+FULL_WEIGHT, LEAST_WEIGHT = 3.0, 0.25
 #: The largest error of a sum, in people, that is accepted before rounding.
 ROW_ERROR = 0.05
 #: Time limit in seconds for one rounding problem; a typical one takes 0.1 s.
@@ -104,7 +108,8 @@ def _nearest(constraints: _Constraints, target: Array, lines: PublishedLines, sc
     spread = np.ones(len(target))
     spread[c[single].indices] = scale[single]
     spread_by = sparse.diags_array(spread)
-    rows = sparse.diags_array(np.sqrt(lines.weights) / scale) @ c @ spread_by
+    weights = lines.weights * np.clip((c @ target) / scale / FULL_WEIGHT, LEAST_WEIGHT, 1.0)
+    rows = sparse.diags_array(np.sqrt(weights) / scale) @ c @ spread_by
     equal, gaps = constraints.equal @ spread_by, -(constraints.equal @ target)
     bounds = sparse.vstack([constraints.larger @ spread_by, sparse.eye_array(len(target))], format="csr")
     headroom = np.concatenate([constraints.larger @ target, target / spread])

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from phsafe.estimation.densities import Array
-from phsafe.estimation.fit import Fit
+from phsafe.estimation.fit import Fit, Projection, projection_of
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.model.levels import TOTAL, IterationLevel
 from phsafe.model.spec import Tabulation
 
 Labels = NDArray[np.int64]
+#: What a block measures: expected value, loadings, noisy count and noise variance of each row.
+Rows = tuple[Array, sparse.csr_array, Array, Array]
 #: (region, iteration code).
 Group = tuple[str, str]
 
@@ -60,6 +62,20 @@ def total(*loads: sparse.csr_array) -> sparse.csr_array:
 def widened(load: sparse.csr_array, width: int) -> sparse.csr_array:
     """Loadings with columns for effects that were added later."""
     return sparse.csr_array((load.data, load.indices, load.indptr), shape=(load.shape[0], width))
+
+
+def posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projection, Array]:
+    """Condition the effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d."""
+    prior = effects.variances
+    if not observations:
+        return projection_of(sparse.csr_array((0, len(prior))), prior), np.zeros(len(prior))
+    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
+    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
+    b = sparse.hstack([a, -sparse.eye_array(a.shape[0])], format="csr")
+    projection = projection_of(b, np.concatenate([prior, *noise]))
+    return projection, projection.apply(
+        np.concatenate([np.zeros(len(prior)), np.concatenate(observed) - np.concatenate(means)])
+    )
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import linalg, sparse
 
-from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import Effects, widened
-from phsafe.estimation.fit import Projection, projection_of
+from phsafe.estimation.effects import Effects, Rows, widened
 
-#: What a block measures: expected value, loadings, noisy count and noise variance of each row.
-Rows = tuple[Array, sparse.csr_array, Array, Array]
+#: The likelihood of the measurements of a universe, given by number: of all groups or, which is faster, of everyone.
+Likelihood = Callable[[int, bool, "Spread"], float]
 #: A change must raise the logarithm of the likelihood by more than this.
 EVIDENCE = 0.5
 
@@ -50,6 +49,27 @@ STEPS: Mapping[str, tuple[float, float, float]] = {
 }
 
 
+def learn_clump(likelihood: Likelihood, universes: int) -> Spread:
+    """Learn the clump. Households are the same in all universes, so one serves all."""
+
+    def together(groups: bool, spread: Spread) -> float:
+        return sum(likelihood(i, groups, spread) for i in range(universes))
+
+    clump = climb("clump", Spread(), partial(together, False))
+    return clump if clump == Spread() else climb("clump", clump, partial(together, True))
+
+
+def learn_spreads(likelihood: Likelihood, universes: int, clump: Spread) -> list[Spread]:
+    """Learn the other factors of each universe. Everyone decides, except about differences between iterations."""
+    found = []
+    for i in range(universes):
+        spread = climb("common", clump, partial(likelihood, i, False))
+        for name in ("groups", "iterations"):
+            spread = climb(name, spread, partial(likelihood, i, True))
+        found.append(spread)
+    return found
+
+
 def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> Spread:
     """Change one factor step by step while that raises the likelihood; keep the least change that is clearly needed.
 
@@ -77,17 +97,3 @@ def log_likelihood(effects: Effects, observations: Sequence[Rows]) -> float:
     factor = np.linalg.cholesky((a.multiply(prior) @ a.T).toarray() + np.diag(np.concatenate(noise)))
     gaps = linalg.solve_triangular(factor, np.concatenate(observed) - np.concatenate(means), lower=True)
     return float(-0.5 * gaps @ gaps - np.log(np.diagonal(factor)).sum())
-
-
-def posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projection, Array]:
-    """Condition the effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d."""
-    prior = effects.variances
-    if not observations:
-        return projection_of(sparse.csr_array((0, len(prior))), prior), np.zeros(len(prior))
-    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
-    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
-    b = sparse.hstack([a, -sparse.eye_array(a.shape[0])], format="csr")
-    projection = projection_of(b, np.concatenate([prior, *noise]))
-    return projection, projection.apply(
-        np.concatenate([np.zeros(len(prior)), np.concatenate(observed) - np.concatenate(means)])
-    )

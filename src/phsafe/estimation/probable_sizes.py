@@ -13,9 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.densities import NORMAL, Array
-from phsafe.estimation.effects import Effects, Leaves, widened
+from phsafe.estimation.effects import Effects, Leaves, posterior, widened
 from phsafe.estimation.fit import Fit
-from phsafe.estimation.learned_spread import Spread, posterior
+from phsafe.estimation.learned_spread import Spread
 from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.universe_model import UniverseModel

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import Effects, Group, Leaves, total
+from phsafe.estimation.effects import Effects, Group, Leaves, Rows, total
 from phsafe.estimation.fit import Fit
-from phsafe.estimation.learned_spread import Rows, Spread
+from phsafe.estimation.learned_spread import Spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, PublicShares
 from phsafe.model.levels import TOTAL
@@ -69,11 +69,11 @@ class UniverseModel:
         self.dispersion = spread.clump * variance / self.mean_excess
         # Effects stay in proportion to what public shares predict even where fewer people are probable.
         size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
-        known = np.array([shares.region(self.name, region) is not None for region, _ in leaves.groups])
-        unknown = np.where(known, 1.0, self.deviations["unknown region"] / self.deviations["region"])
+        unknown = np.array([shares.region(self.name, region) is None for region, _ in leaves.groups])
+        reach = np.where(unknown, self.deviations["unknown region"] / self.deviations["region"], 1.0)
         self.load = total(
             self._common(largest, "nation", []),
-            self._common(largest * unknown, "region", [0]),
+            self._common(largest * reach, "region", [0]),
             self._common(largest, "iteration", [1]),
             effects.own(np.square(self.deviations["group"] * largest) + self.compound * size),
         )
