@@ -16,7 +16,7 @@ from phsafe.estimation.identities import identities, matrix
 from phsafe.estimation.learned_spread import Spread, climb, learn_clump
 from phsafe.estimation.measurement_vector import measured
 from phsafe.estimation.probable_sizes import probable_sizes
-from phsafe.estimation.public_shares import PublicShares, public_shares
+from phsafe.estimation.public_shares import HIGHEST_REGION, PublicShares, public_shares
 from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.pipeline.scan import Settings, count
@@ -340,3 +340,4 @@ def test_a_smaller_region_has_the_share_of_its_state():
     shares = public_shares()
     assert shares.region("PH1_num", "15003") == shares.region("PH1_num", "15") > 5
     assert shares.region("PH1_num", "72") is None
+    assert max(max(e["regions"].values()) for e in shares.tabulations.values() if "regions" in e) == pytest.approx(HIGHEST_REGION, rel=0.01)

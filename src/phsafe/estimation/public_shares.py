@@ -20,12 +20,10 @@ FILE = "public_shares.json"
 #: Relative standard deviations around the public shares: of dropped people in the nation as a whole, in a region, an
 #: iteration and one group; of dropped people per oversized household; and of how they divide over cells. Real states of
 #: the American Community Survey differ from shares learned elsewhere by about this much
-#: (docs/explanation/estimation.md). A region without a public share may be like any other, so its 90 % interval reaches
-#: the highest share of the 51 states (Hawaii's, 8.8 times the nation's).
+#: (docs/explanation/estimation.md).
 DEVIATIONS = {
     "nation": 0.3,
     "region": 1.0,
-    "unknown region": 4.75,
     "iteration": 0.8,
     "group": 1.0,
     "excess, nation": 0.1,
@@ -38,6 +36,9 @@ DEVIATIONS = {
     "cell, iteration": 0.2,
     "cell, group": 0.4,
 }
+#: The highest share of a state relative to the nation (Hawaii's). A region without a public share may be like any other,
+#: so its 90 % interval reaches this far.
+HIGHEST_REGION = 8.82
 #: The length of a state's code, with which the codes of smaller regions begin.
 STATE_DIGITS = 2
 

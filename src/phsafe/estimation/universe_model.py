@@ -14,13 +14,15 @@ from phsafe.estimation.effects import Effects, Group, Leaves, Rows, total
 from phsafe.estimation.fit import Fit
 from phsafe.estimation.learned_spread import Spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
-from phsafe.estimation.public_shares import DEVIATIONS, PublicShares
+from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, PublicShares
 from phsafe.model.levels import TOTAL
 from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
 
 #: Deviations from public shares shrink as thresholds drop more people, down to this factor.
 LEAST_SPREAD = 0.3
+#: Standard deviations from the middle of a 90 % interval to its end.
+Z_90 = 1.645
 #: The smallest factors that may be learned for how groups divide over cells, which a release measures only for
 #: everyone. Groups differ in types of household and tenure, but hardly in the ages of people in large households.
 UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
@@ -70,7 +72,7 @@ class UniverseModel:
         # Effects stay in proportion to what public shares predict even where fewer people are probable.
         size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
         unknown = np.array([shares.region(self.name, region) is None for region, _ in leaves.groups])
-        reach = np.where(unknown, self.deviations["unknown region"] / self.deviations["region"], 1.0)
+        reach = np.where(unknown, max((HIGHEST_REGION**self.rarity - 1) / Z_90 / self.deviations["region"], 1.0), 1.0)
         self.load = total(
             self._common(largest, "nation", []),
             self._common(largest * reach, "region", [0]),
