@@ -2,9 +2,9 @@
 
 All levels are solved at once: the counts are the feasible ones whose *published lines* (cells, totals, sums over
 regions) are nearest to the fit, Σ ω ((c·x − c·m̂)/s)², where s is the exact standard deviation of a line under the fit
-and ω = √n for a line that adds up n regions. A precise line thus moves little even if its cells are noisy, and a small
-group that is raised to zero is paid for by the lines that can absorb it, not by one large region. The counts are then
-rounded so that all sums remain exact (controlled rounding).
+and ω = √n for a line that adds up n regions, less for a line near zero. A precise line thus moves little even if its
+cells are noisy, and a small group that is raised to zero is paid for by the lines that can absorb it, not by one large
+region. The counts are then rounded so that all sums remain exact (controlled rounding).
 """
 
 from __future__ import annotations
