@@ -9,15 +9,15 @@ from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
-from phsafe.estimation.beyond_threshold import _likelihood, _universes, everybody
-from phsafe.estimation.effects import Effects, leaf_levels
+from phsafe.estimation.beyond_threshold import _universes, everybody
+from phsafe.estimation.effects import Effects, Spread, leaf_levels, widened
 from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import identities, matrix
-from phsafe.estimation.learned_spread import Spread, climb, learn_clump
+from phsafe.estimation.learned_spread import climb, learn_clump
 from phsafe.estimation.measurement_vector import measured
-from phsafe.estimation.probable_sizes import probable_sizes
 from phsafe.estimation.public_shares import HIGHEST_REGION, PublicShares, public_shares
 from phsafe.estimation.published_lines import sum_rows
+from phsafe.estimation.universe import Universe
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
@@ -234,9 +234,8 @@ def test_a_release_learns_that_large_households_recur(population, noisy):
         release = measured(config, noisy(config, of, seed=10))
         fitted = fit(release)
         shares = public_shares()
-        universes = [list(leaf_levels(release, fitted, some, shares)) for some in _universes(release)]
-        universes = [probable_sizes(release, fitted, shares, universe) for universe in universes]
-        return learn_clump(_likelihood(release, fitted, shares, universes), len(universes)).clump
+        universes = [universe_of(release, fitted, some, shares).resized() for some in _universes(release)]
+        return learn_clump([universe.likelihood for universe in universes]).clump
 
     assert clump(kept) == 1.0
     sampled = {key: copies * np.random.default_rng(10).binomial(values, 1 / copies) for key, values in kept.items()}
@@ -255,6 +254,10 @@ def test_a_factor_climbs_only_with_evidence():
     assert climb("groups", Spread(), lambda spread: 0.1 * spread.groups) == Spread()
 
 
+def universe_of(release, fitted, tabulations, shares):
+    return Universe(release, fitted, shares, list(leaf_levels(release, fitted, tabulations, shares)))
+
+
 def races_in_states(tabulation, population, noisy):
     """The fit of a release, the block of a tabulation by state and race, and its model given a spread."""
     config, kept, _ = population
@@ -263,12 +266,12 @@ def races_in_states(tabulation, population, noisy):
     tabulations = next(some for some in _universes(release) if some[0].name == tabulation)
     leaves = next(leaf_levels(release, fitted, tabulations, shares))
     block = next(b for b in leaves.blocks if b.level.key == "state_A-G")
-    return fitted, block, lambda spread: UniverseModel(release, fitted, shares, leaves, Effects(), spread)
+    return fitted, block, UniverseModel(release, fitted, shares, leaves, Effects())
 
 
 def test_people_of_large_households_divide_over_ages_alike_in_all_groups(population, noisy):
     fitted, block, model = races_in_states("PH4", population, noisy)
-    expected = model(Spread()).cells(block)[0].reshape(-1, 2)
+    expected = model.cells(block)[0].reshape(-1, 2)
     shares = expected[:, 0] / expected.sum(axis=1)
     assert shares == pytest.approx(shares[0])
     people = fitted.estimates[block.positions()]
@@ -280,9 +283,8 @@ def test_what_no_measurement_shows_stays_uncertain(population, noisy):
     cell = np.flatnonzero(np.tile([n == 4 for n in block.tabulation.cells], len(block.groups)))
 
     def deviation(**factors):
-        found = model(Spread(**factors))
-        load = found.cells(block)[1][cell]
-        return np.sqrt(load.multiply(load) @ found.effects.variances)
+        load = widened(model.cells(block)[1][cell], model.effects.count)
+        return np.sqrt(load.multiply(load) @ model.effects.variances(Spread(**factors)))
 
     # Married couples' children by race: only measured for everyone, so a release can't learn that races are alike.
     assert deviation(iterations=0.25, groups=0.25) == pytest.approx(deviation())
@@ -308,15 +310,15 @@ def test_sizes_follow_measurements_if_public_shares_are_wrong(population, noisy)
     release = measured(config, noisy(config, kept, seed=3))
     fitted = fit(release)
     people = next(some for some in _universes(release) if some[0].name == "PH1_num")
-    universe = list(leaf_levels(release, fitted, people, low))
+    universe = universe_of(release, fitted, people, low)
     dropped = (everyone["PH1_num", "state_*"] - kept["PH1_num", "state_*"]).sum()
-    assert universe[0].expected.sum() < dropped / 5
-    (sized,) = probable_sizes(release, fitted, low, universe[:1], cells=True)
+    assert universe.models[0].leaves.expected.sum() < dropped / 5
+    sized = universe.resized(cells=True).models[0].leaves
     assert sized.size.sum() == pytest.approx(dropped, rel=0.3)
     assert sized.cell_sizes["PH1_num"].sum() == pytest.approx(dropped, rel=0.3)
     unmeasured = measured(*without_measurements(kept, noisy))
-    (same,) = probable_sizes(unmeasured, fit(unmeasured), low, universe[:1])
-    assert same.size is universe[0].size
+    silent = universe_of(unmeasured, fit(unmeasured), people, low)
+    assert silent.resized() is silent
 
 
 def test_an_unknown_region_may_be_like_any_other(population, noisy):
@@ -340,4 +342,6 @@ def test_a_smaller_region_has_the_share_of_its_state():
     shares = public_shares()
     assert shares.region("PH1_num", "15003") == shares.region("PH1_num", "15") > 5
     assert shares.region("PH1_num", "72") is None
-    assert max(max(e["regions"].values()) for e in shares.tabulations.values() if "regions" in e) == pytest.approx(HIGHEST_REGION, rel=0.01)
+    assert max(max(e["regions"].values()) for e in shares.tabulations.values() if "regions" in e) == pytest.approx(
+        HIGHEST_REGION, rel=0.01
+    )

@@ -9,22 +9,20 @@ dispersion is one of the effects, so that the release itself corrects it whereve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import Effects, Leaves, leaf_levels, posterior, total, widened
+from phsafe.estimation.effects import leaf_levels, posterior, shifted, total, widened
 from phsafe.estimation.fit import Fit, NormalDraws, Projection
 from phsafe.estimation.identities import counts_the_same, untruncated_cells
-from phsafe.estimation.learned_spread import Likelihood, Spread, learn_clump, learn_spreads, log_likelihood
+from phsafe.estimation.learned_spread import learn_clump, learn_spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
-from phsafe.estimation.probable_sizes import probable_sizes
 from phsafe.estimation.public_shares import PublicShares, public_shares
-from phsafe.estimation.universe_model import UniverseModel
+from phsafe.estimation.universe import Universe
 from phsafe.model.spec import Tabulation
 
 #: Kinds of tabulations that measure what truncation drops → what they count.
@@ -109,26 +107,27 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
         shares: What truncation drops in public data; by default the shares that ship with the program.
     """
     shares = public_shares() if shares is None else shares
-    effects, observations, used, unknown, blind = Effects(), [], [], [], []
-    beyond = np.zeros(len(measured.counts))
-    parts = [sparse.csr_array((len(beyond), 0))]
+    unknown: list[str] = []
     known = []
     for tabulations in _universes(measured):
         if any(shares.knows(t.name) for t in tabulations):
             known.append(tabulations)
         else:
             unknown += [t.name for t in tabulations]
-    universes = [list(leaf_levels(measured, fit, tabulations, shares)) for tabulations in known]
-    universes = [probable_sizes(measured, fit, shares, universe) for universe in universes]
-    clump = learn_clump(_likelihood(measured, fit, shares, universes), len(universes))
+    universes = [Universe(measured, fit, shares, list(leaf_levels(measured, fit, t, shares))) for t in known]
+    universes = [universe.resized() for universe in universes]
+    clump = learn_clump([universe.likelihood for universe in universes])
     # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.
-    universes = [probable_sizes(measured, fit, shares, universe, cells=True) for universe in universes]
-    spreads = learn_spreads(_likelihood(measured, fit, shares, universes), len(universes), clump)
-    for universe, spread in zip(universes, spreads, strict=True):
-        for leaves in universe:
-            model = UniverseModel(measured, fit, shares, leaves, effects, spread)
-            for block in leaves.blocks:
-                mean, load = model.cells(block)
+    universes = [universe.resized(cells=True) for universe in universes]
+    priors, observations, used, blind = [np.empty(0)], [], [], []
+    beyond = np.zeros(len(measured.counts))
+    parts = [sparse.csr_array((len(beyond), 0))]
+    for universe in universes:
+        first = sum(map(len, priors))
+        for model in universe.models:
+            for block in model.leaves.blocks:
+                mean, own = model.cells(block)
+                load = shifted(own, first)
                 # Cells that are counted without truncation already include everybody.
                 whole = set(untruncated_cells(measured.config, block))
                 if whole:
@@ -136,27 +135,16 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
-            observations += model.observations(model.beyond)
             used += [block.tabulation for block in model.beyond]
-    projection, shift = posterior(effects, observations)
+        observations += [(mean, shifted(own, first), *noisy) for mean, own, *noisy in universe.observations]
+        priors.append(universe.effects.variances(learn_spread(universe.likelihood, clump)))
+    projection, shift = posterior(np.concatenate(priors), observations)
     loadings = widened(total(*parts), len(shift))
     beyond += loadings @ shift
     sources = {t.beyond for t in used}
     unmeasured = [t.name for tabulations in known if not sources.intersection(tabulations) for t in tabulations]
     names = tuple(dict.fromkeys(used)), tuple(unmeasured), tuple(unknown)
     return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
-
-
-def _likelihood(measured: Measured, fit: Fit, shares: PublicShares, universes: Sequence[list[Leaves]]) -> Likelihood:
-    """The likelihood of the release's own measurements of what thresholds drop."""
-
-    @cache
-    def likelihood(which: int, groups: bool, spread: Spread) -> float:
-        model = UniverseModel(measured, fit, shares, universes[which][0], Effects(), spread)
-        rows = model.observations([b for b in model.beyond if groups or b.level.iteration_level.is_total])
-        return log_likelihood(model.effects, rows) if rows else 0.0
-
-    return likelihood
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:

@@ -1,8 +1,8 @@
-"""Independent normal effects, and the groups of a universe that they act on."""
+"""Independent normal effects and how a spread changes them, and the groups of a universe that they act on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,34 +23,67 @@ Rows = tuple[Array, sparse.csr_array, Array, Array]
 Group = tuple[str, str]
 
 
+@dataclass(frozen=True)
+class Spread:
+    """Factors for the deviations around public shares.
+
+    Attributes:
+        common: Of the excess per oversized household and of the division over cells, in the nation and its regions.
+        iterations: The same between iterations.
+        groups: The same between groups, beyond that.
+        clump: How many times more a sum over few households varies than if households were independent. In a sample
+            that was expanded by weights, every household recurs as often as its weight says.
+    """
+
+    common: float = 1.0
+    iterations: float = 1.0
+    groups: float = 1.0
+    clump: float = 1.0
+
+
+#: Returns by how much a spread multiplies a variance.
+Factor = Callable[[Spread], float]
+
+
+def fixed(_: Spread) -> float:
+    """The factor of a variance that no spread changes."""
+    return 1.0
+
+
 @dataclass
 class Effects:
-    """Independent effects with mean 0. A matrix of loadings has one column for each effect known when it was made."""
+    """Independent effects with mean 0. A matrix of loadings has one column for each effect known when it was made.
 
-    _variances: list[Array] = field(default_factory=list)
+    A spread changes the variances of effects, never the loadings, so that many can be tried with the same loadings.
+    """
+
+    _variances: list[Sequence[tuple[Array, Factor]]] = field(default_factory=list)
     _shared: dict[object, int] = field(default_factory=dict)
     count: int = 0
 
-    @property
-    def variances(self) -> Array:
-        """The variance of every effect."""
-        return np.concatenate([np.empty(0), *self._variances])
+    def variances(self, spread: Spread) -> Array:
+        """Return the variance of every effect: for each batch, a sum of parts with a factor each."""
+        batches = [np.sum([factor(spread) * part for part, factor in parts], axis=0) for parts in self._variances]
+        return np.concatenate([np.empty(0), *batches])
 
-    def common(self, size: Array, labels: Sequence[object], deviation: float) -> sparse.csr_array:
+    def common(
+        self, size: Array, labels: Sequence[object], deviation: float, factor: Factor = fixed
+    ) -> sparse.csr_array:
         """One effect for all rows with the same label, in proportion to their size. Labels may recur later."""
         new = [label for label in dict.fromkeys(labels) if label not in self._shared]
         self._shared |= {label: self.count + i for i, label in enumerate(new)}
-        self._variances.append(np.full(len(new), deviation**2))
+        self._variances.append([(np.full(len(new), deviation**2), factor)])
         self.count += len(new)
         columns = [self._shared[label] for label in labels]
         return sparse.csr_array((size, (np.arange(len(size)), columns)), shape=(len(size), self.count))
 
-    def own(self, variances: Array) -> sparse.csr_array:
-        """One effect for every row."""
-        rows, first = np.arange(len(variances)), self.count
-        self._variances.append(variances)
-        self.count += len(variances)
-        return sparse.csr_array((np.ones(len(rows)), (rows, first + rows)), shape=(len(rows), self.count))
+    def own(self, *parts: tuple[Array, Factor]) -> sparse.csr_array:
+        """One effect for every row, whose variance is a sum of parts."""
+        number, first = len(parts[0][0]), self.count
+        self._variances.append(parts)
+        self.count += number
+        rows = np.arange(number)
+        return sparse.csr_array((np.ones(number), (rows, first + rows)), shape=(number, self.count))
 
 
 def total(*loads: sparse.csr_array) -> sparse.csr_array:
@@ -64,18 +97,32 @@ def widened(load: sparse.csr_array, width: int) -> sparse.csr_array:
     return sparse.csr_array((load.data, load.indices, load.indptr), shape=(load.shape[0], width))
 
 
-def posterior(effects: Effects, observations: Sequence[Rows]) -> tuple[Projection, Array]:
-    """Condition the effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d."""
-    prior = effects.variances
+def shifted(load: sparse.csr_array, columns: int) -> sparse.csr_array:
+    """Loadings on the same effects after others in front of them."""
+    shape = (load.shape[0], columns + load.shape[1])
+    return sparse.csr_array((load.data, load.indices + columns, load.indptr), shape=shape)
+
+
+def stacked(observations: Sequence[Rows], effects: int) -> tuple[Array, sparse.csr_array, Array]:
+    """Stack measurements: observed minus expected values, loadings and noise variances."""
+    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
+    a = sparse.vstack([widened(load, effects) for load in loads], format="csr")
+    return np.concatenate(observed) - np.concatenate(means), a, np.concatenate(noise)
+
+
+def posterior(prior: Array, observations: Sequence[Rows]) -> tuple[Projection, Array]:
+    """Condition effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d.
+
+    Args:
+        prior: The variances V.
+        observations: The measurements.
+    """
     if not observations:
         return projection_of(sparse.csr_array((0, len(prior))), prior), np.zeros(len(prior))
-    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
-    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
+    gaps, a, noise = stacked(observations, len(prior))
     b = sparse.hstack([a, -sparse.eye_array(a.shape[0])], format="csr")
-    projection = projection_of(b, np.concatenate([prior, *noise]))
-    return projection, projection.apply(
-        np.concatenate([np.zeros(len(prior)), np.concatenate(observed) - np.concatenate(means)])
-    )
+    projection = projection_of(b, np.concatenate([prior, noise]))
+    return projection, projection.apply(np.concatenate([np.zeros(len(prior)), gaps]))
 
 
 @dataclass(frozen=True)
@@ -89,7 +136,7 @@ class Leaves:
         groups: The smallest groups.
         expected: How many dropped people public shares predict for each.
         covers: Whether the iterations cover everybody.
-        size: How many there probably are (`probable_sizes.py`), which variances are in proportion to.
+        size: How many there probably are (`universe.py`), which variances are in proportion to.
         cell_sizes: Tabulation → the same for the cells of its smallest groups (rows, then cells).
     """
 

@@ -159,23 +159,25 @@ def projection_of(b: sparse.csr_array, variances: Array) -> Projection:
     m = (b.multiply(variances).tocsr() @ b.T).tocsr()
     count, labels = csgraph.connected_components(m, directed=False)
     parts, part_of = [], np.full(len(variances), -1)
+    whole = m.toarray() if m.shape[0] <= DENSE else m  # It is much faster to take blocks from a dense matrix.
     for label in range(count):
         rows = np.flatnonzero(labels == label)
-        part = Component(rows, b[rows], *_solvers(m[rows][:, rows]))
+        part = Component(rows, b[rows], *_solvers(whole[rows][:, rows]))
         part_of[part.identities.indices] = label
         parts.append(part)
     return Projection(variances, parts, part_of)
 
 
-def _solvers(m: sparse.csr_array) -> tuple[Solver, Solver]:
+def _solvers(m: Array | sparse.csr_array) -> tuple[Solver, Solver]:
     """Solve M x = b, and compute bᵀ M⁻¹ b, for a symmetric positive definite matrix.
 
     Dense is much faster if the matrix fits in memory; the quadratic form then needs only one triangular solve.
     """
-    if m.shape[0] > DENSE:
+    if not isinstance(m, np.ndarray) and m.shape[0] > DENSE:
         solve = splinalg.splu(m.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve
         return cast(Solver, solve), lambda side: np.einsum("ij,ij->j", side, solve(side))
-    factor = linalg.cholesky(m.toarray(), lower=True, overwrite_a=True, check_finite=False)
+    dense = m if isinstance(m, np.ndarray) else m.toarray()
+    factor = linalg.cholesky(dense, lower=True, overwrite_a=True, check_finite=False)
 
     def squares(side: Array) -> Array:
         half = linalg.solve_triangular(factor, side, lower=True, check_finite=False)

@@ -8,36 +8,19 @@ remain 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy import linalg, sparse
 
-from phsafe.estimation.effects import Effects, Rows, widened
+from phsafe.estimation.densities import Array
+from phsafe.estimation.effects import Spread
 
-#: The likelihood of the measurements of a universe, given by number: of all groups or, which is faster, of everyone.
-Likelihood = Callable[[int, bool, "Spread"], float]
+#: The likelihood of the measurements of a universe: of all groups or, which is faster, of everyone.
+Likelihood = Callable[[bool, Spread], float]
 #: A change must raise the logarithm of the likelihood by more than this.
 EVIDENCE = 0.5
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Factors for the deviations around public shares.
-
-    Attributes:
-        common: Of the excess per oversized household and of the division over cells, in the nation and its regions.
-        iterations: The same between iterations.
-        groups: The same between groups, beyond that.
-        clump: How many times more a sum over few households varies than if households were independent. In a sample
-            that was expanded by weights, every household recurs as often as its weight says.
-    """
-
-    common: float = 1.0
-    iterations: float = 1.0
-    groups: float = 1.0
-    clump: float = 1.0
 
 
 #: Of each factor: its step, which is tried downwards and then upwards, and its limits.
@@ -49,25 +32,22 @@ STEPS: Mapping[str, tuple[float, float, float]] = {
 }
 
 
-def learn_clump(likelihood: Likelihood, universes: int) -> Spread:
+def learn_clump(universes: Sequence[Likelihood]) -> Spread:
     """Learn the clump. Households are the same in all universes, so one serves all."""
 
     def together(groups: bool, spread: Spread) -> float:
-        return sum(likelihood(i, groups, spread) for i in range(universes))
+        return sum(likelihood(groups, spread) for likelihood in universes)
 
     clump = climb("clump", Spread(), partial(together, False))
     return clump if clump == Spread() else climb("clump", clump, partial(together, True))
 
 
-def learn_spreads(likelihood: Likelihood, universes: int, clump: Spread) -> list[Spread]:
-    """Learn the other factors of each universe. Everyone decides, except about differences between iterations."""
-    found = []
-    for i in range(universes):
-        spread = climb("common", clump, partial(likelihood, i, False))
-        for name in ("groups", "iterations"):
-            spread = climb(name, spread, partial(likelihood, i, True))
-        found.append(spread)
-    return found
+def learn_spread(likelihood: Likelihood, clump: Spread) -> Spread:
+    """Learn the other factors of a universe. Everyone decides, except about differences between iterations."""
+    spread = climb("common", clump, partial(likelihood, False))
+    for name in ("groups", "iterations"):
+        spread = climb(name, spread, partial(likelihood, True))
+    return spread
 
 
 def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> Spread:
@@ -89,11 +69,15 @@ def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> S
     return spread
 
 
-def log_likelihood(effects: Effects, observations: Sequence[Rows]) -> float:
-    """The logarithm of the likelihood of measurements, given independent normal effects."""
-    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
-    prior = effects.variances
-    a = sparse.vstack([widened(load, len(prior)) for load in loads], format="csr")
-    factor = np.linalg.cholesky((a.multiply(prior) @ a.T).toarray() + np.diag(np.concatenate(noise)))
-    gaps = linalg.solve_triangular(factor, np.concatenate(observed) - np.concatenate(means), lower=True)
-    return float(-0.5 * gaps @ gaps - np.log(np.diagonal(factor)).sum())
+def log_likelihood(prior: Array, gaps: Array, loads: sparse.csr_array, noise: Array) -> float:
+    """The logarithm of the likelihood of measurements, given independent normal effects.
+
+    Args:
+        prior: The variance of every effect.
+        gaps: Observed minus expected values.
+        loads: How the measurements depend on the effects.
+        noise: The variance of their noise.
+    """
+    factor = np.linalg.cholesky((loads.multiply(prior) @ loads.T).toarray() + np.diag(noise))
+    white = linalg.solve_triangular(factor, gaps, lower=True)
+    return float(-0.5 * white @ white - np.log(np.diagonal(factor)).sum())

@@ -36,8 +36,8 @@ DEVIATIONS = {
     "cell, iteration": 0.2,
     "cell, group": 0.4,
 }
-#: The highest share of a state relative to the nation (Hawaii's). A region without a public share may be like any other,
-#: so its 90 % interval reaches this far.
+#: The highest share of a state relative to the nation (Hawaii's). A region without a public share may be like any
+#: other, so its 90 % interval reaches this far.
 HIGHEST_REGION = 8.82
 #: The length of a state's code, with which the codes of smaller regions begin.
 STATE_DIGITS = 2

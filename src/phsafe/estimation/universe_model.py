@@ -10,9 +10,8 @@ from scipy import sparse
 
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import Effects, Group, Leaves, Rows, total
+from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Rows, Spread, fixed, total
 from phsafe.estimation.fit import Fit
-from phsafe.estimation.learned_spread import Spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, PublicShares
 from phsafe.model.levels import TOTAL
@@ -56,19 +55,18 @@ class UniverseModel:
         shares: PublicShares,
         leaves: Leaves,
         effects: Effects,
-        spread: Spread,
     ) -> None:
         self.measured, self.fit, self.shares, self.leaves, self.effects = measured, fit, shares, leaves, effects
         known = next(t for t in leaves.tabulations if shares.knows(t.name))
-        self.name, self.spread, self.tau = known.name, spread, measured.config.tau[known.name]
+        self.name, self.tau = known.name, measured.config.tau[known.name]
         self.mean_excess, variance = shares.excess(known.name, self.tau)
         self.rarity = shares.rarity(known.name, self.tau)
         rare = max(self.rarity, LEAST_SPREAD)
         self.deviations = {name: rare * deviation for name, deviation in DEVIATIONS.items()}
         #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
-        self.compound = spread.clump * (variance / self.mean_excess + self.mean_excess)
+        self.compound = variance / self.mean_excess + self.mean_excess
         #: The variance of the excess of one household relative to its square, times dropped people per household.
-        self.dispersion = spread.clump * variance / self.mean_excess
+        self.dispersion = variance / self.mean_excess
         # Effects stay in proportion to what public shares predict even where fewer people are probable.
         size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
         unknown = np.array([shares.region(self.name, region) is None for region, _ in leaves.groups])
@@ -77,14 +75,17 @@ class UniverseModel:
             self._common(largest, "nation", []),
             self._common(largest * reach, "region", [0]),
             self._common(largest, "iteration", [1]),
-            effects.own(np.square(self.deviations["group"] * largest) + self.compound * size),
+            effects.own((np.square(self.deviations["group"] * largest), fixed), (self.compound * size, _clump)),
         )
         #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
         self.excess = total(
-            self._common(size, "excess, nation", [], spread.common),
-            self._common(size, "excess, region", [0], spread.common),
-            self._common(size, "excess, iteration", [1], spread.iterations),
-            effects.own(np.square(spread.groups * self.deviations["excess, group"] * size) + self.dispersion * size),
+            self._common(size, "excess, nation", [], _common),
+            self._common(size, "excess, region", [0], _common),
+            self._common(size, "excess, iteration", [1], lambda spread: spread.iterations**2),
+            effects.own(
+                (np.square(self.deviations["excess, group"] * size), lambda spread: spread.groups**2),
+                (self.dispersion * size, _clump),
+            ),
         )
         #: The measurements of what the thresholds of the universe drop.
         self.beyond = [
@@ -92,13 +93,14 @@ class UniverseModel:
             for block in measured.blocks.values()
             if block.tabulation.beyond in leaves.tabulations and leaves.includes(block.level.iteration_level)
         ]
+        self._rows: dict[int, list[Rows]] = {}
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
 
-    def _common(self, size: Array, name: str, which: Sequence[int], scale: float = 1.0) -> sparse.csr_array:
+    def _common(self, size: Array, name: str, which: Sequence[int], factor: Factor = fixed) -> sparse.csr_array:
         """One effect for all leaf groups, or for those of the same region (0) or iteration (1)."""
         labels = [(self.name, name, *(group[i] for i in which)) for group in self.leaves.groups]
-        return self.effects.common(size, labels, scale * self.deviations[name])
+        return self.effects.common(size, labels, self.deviations[name], factor)
 
     def cells(self, block: LevelBlock) -> tuple[Array, sparse.csr_array]:
         """Expected dropped people of every cell of a block, and their dependence on the effects."""
@@ -109,7 +111,10 @@ class UniverseModel:
 
     def observations(self, blocks: Sequence[LevelBlock]) -> list[Rows]:
         """What measurements of dropped persons and oversized households say about the effects."""
-        return [row for block in blocks for row in self._measurements(block)]
+        for block in blocks:
+            if block.start not in self._rows:
+                self._rows[block.start] = list(self._measurements(block))
+        return [row for block in blocks for row in self._rows[block.start]]
 
     def _measurements(self, block: LevelBlock) -> Iterator[Rows]:
         """Yield what one block measures, cell by cell."""
@@ -158,8 +163,8 @@ class UniverseModel:
             share = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
             load = sparse.diags_array(share) @ (split.member @ self.excess)
             if len(tabulation.cells) > 1:
-                varied = np.square(self.spread.common * self.deviations["excess, cell"] * part)
-                load = total(load.tocsr(), self.effects.own(varied + self.dispersion * part))
+                varied = np.square(self.deviations["excess, cell"] * part)
+                load = total(load.tocsr(), self.effects.own((varied, _common), (self.dispersion * part, _clump)))
             self._dispersed[key] = load.tocsr()
         return self._dispersed[key]
 
@@ -178,19 +183,22 @@ class UniverseModel:
             several = len(codes) > 1
             # Only regions and the nation show how people divide over cells.
             unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
-            own_scale = several * max(self.spread.groups, unseen)
             keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
 
-            def common(name: str, which: Sequence[int], scale: float) -> sparse.csr_array:
+            def common(name: str, which: Sequence[int], factor: Factor) -> sparse.csr_array:
                 labels = [(name, *(key[i] for i in which)) for key in keys]
-                return self.effects.common(largest, labels, scale * self.deviations[name])
+                return self.effects.common(largest, labels, self.deviations[name], factor)
 
             deviations = total(
-                common("cell, nation", (0, 3), self.spread.common),
-                common("cell, region", (0, 1, 3), self.spread.common),
-                common("cell, iteration", (0, 2, 3), several * max(self.spread.iterations, unseen)),
+                common("cell, nation", (0, 3), _common),
+                common("cell, region", (0, 1, 3), _common),
+                common("cell, iteration", (0, 2, 3), lambda spread: several * max(spread.iterations, unseen) ** 2),
                 self.effects.own(
-                    np.square(own_scale * self.deviations["cell, group"] * largest) + self.compound * size
+                    (
+                        np.square(self.deviations["cell, group"] * largest),
+                        lambda spread: several * max(spread.groups, unseen) ** 2,
+                    ),
+                    (self.compound * size, _clump),
                 ),
             )
             # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
@@ -230,6 +238,14 @@ class UniverseModel:
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
         weight += weight.sum(axis=1, keepdims=True) == 0
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _common(spread: Spread) -> float:
+    return spread.common**2
+
+
+def _clump(spread: Spread) -> float:
+    return spread.clump
 
 
 def _reads_persons_alone(tabulation: Tabulation) -> bool:
