@@ -17,7 +17,7 @@ from phsafe.estimation.learned_spread import climb, learn_clump
 from phsafe.estimation.measurement_vector import measured
 from phsafe.estimation.public_shares import HIGHEST_REGION, PublicShares, public_shares
 from phsafe.estimation.published_lines import sum_rows
-from phsafe.estimation.universe import Universe
+from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
@@ -255,7 +255,7 @@ def test_a_factor_climbs_only_with_evidence():
 
 
 def universe_of(release, fitted, tabulations, shares):
-    return Universe(release, fitted, shares, list(leaf_levels(release, fitted, tabulations, shares)))
+    return ReleasedUniverse(release, fitted, shares, list(leaf_levels(release, fitted, tabulations, shares)))
 
 
 def races_in_states(tabulation, population, noisy):
@@ -319,6 +319,53 @@ def test_sizes_follow_measurements_if_public_shares_are_wrong(population, noisy)
     unmeasured = measured(*without_measurements(kept, noisy))
     silent = universe_of(unmeasured, fit(unmeasured), people, low)
     assert silent.resized() is silent
+
+
+def beyond(model, block, dropped):
+    """Estimated and true dropped people of every cell of a block, and standard deviations."""
+    rows = sum_rows([[position] for position in block.positions().ravel()], len(model.beyond))
+    scale = np.sqrt(model.projection.variance((rows @ model.loadings).tocsr()))
+    return rows @ model.beyond, dropped.ravel(), scale
+
+
+def test_intervals_hold_with_wrong_shares(population, noisy):
+    """Shares nine times too low: variances must follow what the release measures."""
+    config, kept, everyone = population
+    low = changed_shares(lambda entry: {"shares": {tau: share / 9 for tau, share in entry["shares"].items()}})
+    inside = []
+    for seed in range(4):
+        release = measured(config, noisy(config, kept, seed=seed))
+        model = everybody(release, fit(release), low)
+        for name, level in (("PH1_num", "state_A-G"), ("PH3", "state_A-G"), ("PH4", "state_A-G"), ("PH7", "state_A-G")):
+            center, truth, scale = beyond(model, release.blocks[name, level], everyone[name, level] - kept[name, level])
+            inside.append((abs(center - truth) < 1.645 * scale)[truth > 0])
+    assert np.concatenate(inside).mean() > 0.8
+
+
+def test_measuring_some_groups_makes_no_others_wider(population, noisy):
+    _, kept, everyone = population
+    some = measuring_config(
+        [(t.name, level) for t in measuring_config().catalog.truncation for level in ("usa_H,I", "state_H,I")]
+    )
+    scales = []
+    for config, frames in ((some, noisy(some, kept, seed=6)), without_measurements(kept, noisy)):
+        release = measured(config, frames)
+        model = everybody(release, fit(release))
+        key = "PH1_num", "usa_H,I"
+        scales.append(beyond(model, release.blocks[key], everyone[key] - kept[key])[2])
+    assert np.all(scales[0] < 1.2 * scales[1])
+
+
+def test_the_nation_is_no_unknown_region(population, noisy):
+    _, kept, _ = population
+    config = measuring_config([key for key in kept if key[1].startswith("state")])
+    release = measured(config, noisy(config, kept, seed=6))
+    universe = next(some for some in _universes(release) if some[0].name == "PH1_num")
+    model = universe_of(release, fit(release), universe, public_shares()).models[0]
+    assert model.leaves.width == 0
+    load = widened(model.load, model.effects.count)
+    deviation = np.sqrt((load.multiply(load) @ model.effects.variances(Spread())).sum())
+    assert deviation < 2.5 * model.leaves.expected.sum()
 
 
 def test_an_unknown_region_may_be_like_any_other(population, noisy):

@@ -22,7 +22,7 @@ from phsafe.estimation.identities import counts_the_same, untruncated_cells
 from phsafe.estimation.learned_spread import learn_clump, learn_spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares, public_shares
-from phsafe.estimation.universe import Universe
+from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.model.spec import Tabulation
 
 #: Kinds of tabulations that measure what truncation drops → what they count.
@@ -114,7 +114,7 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
             known.append(tabulations)
         else:
             unknown += [t.name for t in tabulations]
-    universes = [Universe(measured, fit, shares, list(leaf_levels(measured, fit, t, shares))) for t in known]
+    universes = [ReleasedUniverse(measured, fit, shares, list(leaf_levels(measured, fit, t, shares))) for t in known]
     universes = [universe.resized() for universe in universes]
     clump = learn_clump([universe.likelihood for universe in universes])
     # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.

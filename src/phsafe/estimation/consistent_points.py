@@ -31,8 +31,8 @@ TOLERANCE = 1e-4
 #: A bound more than this many standard deviations away is left out, unless the solution without it violates it.
 REACHES = (20.0, 1000.0)
 #: A line less than this many standard deviations above zero weighs less, in proportion, but at least the least weight.
-#: What is left in small groups after others were raised to zero is mostly positive noise: it is better to take that out
-#: than to let large regions pay.
+#: What is left in small groups after others were raised to zero is mostly positive noise: it is better to remove it
+#: there than to make large regions absorb it.
 FULL_WEIGHT, LEAST_WEIGHT = 3.0, 0.25
 #: The largest error of a sum, in people, that is accepted before rounding.
 ROW_ERROR = 0.05

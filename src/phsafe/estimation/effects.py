@@ -136,7 +136,7 @@ class Leaves:
         groups: The smallest groups.
         expected: How many dropped people public shares predict for each.
         covers: Whether the iterations cover everybody.
-        size: How many there probably are (`universe.py`), which variances are in proportion to.
+        size: How many there probably are (`released_universe.py`), which variances are in proportion to.
         cell_sizes: Tabulation → the same for the cells of its smallest groups (rows, then cells).
     """
 

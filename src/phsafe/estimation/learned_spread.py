@@ -35,16 +35,16 @@ STEPS: Mapping[str, tuple[float, float, float]] = {
 def learn_clump(universes: Sequence[Likelihood]) -> Spread:
     """Learn the clump. Households are the same in all universes, so one serves all."""
 
-    def together(groups: bool, spread: Spread) -> float:
-        return sum(likelihood(groups, spread) for likelihood in universes)
+    def together(all_groups: bool, spread: Spread) -> float:
+        return sum(likelihood(all_groups, spread) for likelihood in universes)
 
-    clump = climb("clump", Spread(), partial(together, False))
-    return clump if clump == Spread() else climb("clump", clump, partial(together, True))
+    spread = climb("clump", Spread(), partial(together, False))
+    return spread if spread == Spread() else climb("clump", spread, partial(together, True))
 
 
-def learn_spread(likelihood: Likelihood, clump: Spread) -> Spread:
+def learn_spread(likelihood: Likelihood, start: Spread) -> Spread:
     """Learn the other factors of a universe. Everyone decides, except about differences between iterations."""
-    spread = climb("common", clump, partial(likelihood, False))
+    spread = climb("common", start, partial(likelihood, False))
     for name in ("groups", "iterations"):
         spread = climb(name, spread, partial(likelihood, True))
     return spread

@@ -13,7 +13,7 @@ from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Rows, Spread, fixed, total
 from phsafe.estimation.fit import Fit
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
-from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, PublicShares
+from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, STATE_DIGITS, PublicShares
 from phsafe.model.levels import TOTAL
 from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
@@ -69,11 +69,15 @@ class UniverseModel:
         self.dispersion = variance / self.mean_excess
         # Effects stay in proportion to what public shares predict even where fewer people are probable.
         size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
-        unknown = np.array([shares.region(self.name, region) is None for region, _ in leaves.groups])
+        states = [region[:STATE_DIGITS] for region, _ in leaves.groups]
+        unknown = [leaves.width > 0 and shares.region(self.name, state) is None for state in states]
         reach = np.where(unknown, max((HIGHEST_REGION**self.rarity - 1) / Z_90 / self.deviations["region"], 1.0), 1.0)
         self.load = total(
             self._common(largest, "nation", []),
-            self._common(largest * reach, "region", [0]),
+            effects.common(
+                largest * reach, [(self.name, "state", state) for state in states], self.deviations["region"]
+            ),
+            self._common(largest * (leaves.width > STATE_DIGITS), "region", [0]),
             self._common(largest, "iteration", [1]),
             effects.own((np.square(self.deviations["group"] * largest), fixed), (self.compound * size, _clump)),
         )

@@ -22,16 +22,16 @@ from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.universe_model import UniverseModel
 
-#: Added to variances, since a group that public shares give nobody has none.
+#: Keeps standard deviations positive where public shares predict nobody beyond the threshold.
 TINY = 1e-12
 
 
-class Universe:
+class ReleasedUniverse:
     """One universe of a release.
 
     Attributes:
         effects: The effects of all its models.
-        models: The model of each kind of smallest groups, first of those that cover everybody.
+        models: One model per kind of smallest groups; the one whose iterations cover everybody, if any, comes first.
     """
 
     def __init__(self, measured: Measured, fit: Fit, shares: PublicShares, leaves: Sequence[Leaves]) -> None:
@@ -47,45 +47,50 @@ class Universe:
 
     @cached_property
     def _stacked(self) -> dict[bool, tuple[Array, sparse.csr_array, Array] | None]:
-        """The measurements of groups that cover everybody, stacked: those of all groups, and those of everyone."""
+        """The stacked measurements of the first kind of smallest groups: those of all groups, and those of everyone."""
         model = self.models[0]
         everyone = [block for block in model.beyond if block.level.iteration_level.is_total]
         chosen = {True: model.observations(model.beyond), False: model.observations(everyone)}
         return {groups: stacked(rows, self.effects.count) if rows else None for groups, rows in chosen.items()}
 
-    def likelihood(self, groups: bool, spread: Spread) -> float:
+    def likelihood(self, all_groups: bool, spread: Spread) -> float:
         """Return the logarithm of the likelihood of the measurements of everyone, or of all groups (slower)."""
-        key = (groups, spread)
+        key = (all_groups, spread)
         if key not in self._likelihoods:
-            rows = self._stacked[groups]
+            rows = self._stacked[all_groups]
             if rows is None:
                 return 0.0
             prior = self.effects.variances(spread)[: rows[1].shape[1]]
             self._likelihoods[key] = log_likelihood(prior, *rows)
         return self._likelihoods[key]
 
-    def resized(self, *, cells: bool = False) -> Universe:
+    def resized(self, *, cells: bool = False) -> ReleasedUniverse:
         """Return the universe with probable sizes of its smallest groups, and on request of their cells.
 
-        A size is the mean of what measurements say, given that it isn't negative; their variances follow from the sizes
-        so far. Without measurements, sizes remain what public shares predict.
+        A size is the mean of what measurements say, given that it isn't negative; prior variances are based on the
+        current sizes. The mean of what can't be negative exceeds the mean without this bound, the more so the less is
+        known. Sizes are therefore scaled so that they add up to the mean of their sum. Without measurements, they
+        remain what public shares predict.
         """
         if not self.observations:
             return self
-        splits = [{b.tabulation.name: model.split(b.tabulation) for b in model.leaves.blocks} for model in self.models]
+        # Dividing groups over cells adds effects, so it comes before the posterior.
+        tabulations = [dict.fromkeys(b.tabulation for b in model.leaves.blocks if cells) for model in self.models]
+        splits = [{t.name: model.split(t) for t in own} for model, own in zip(self.models, tabulations, strict=True)]
         projection, shift = posterior(self.effects.variances(Spread()), self.observations)
 
         def probable(expected: Array, load: sparse.csr_array) -> Array:
             load = widened(load, len(shift))
             mean, scale = expected + load @ shift, np.sqrt(projection.variance(load) + TINY)
-            return np.asarray(mean + scale * NORMAL.mean_above(-mean / scale))
+            above = np.maximum(mean + scale * NORMAL.mean_above(-mean / scale), 0.0)
+            return np.asarray(above * min(1.0, max(mean.sum(), 0.0) / max(above.sum(), TINY)))
 
         leaves = [
             replace(
                 model.leaves,
                 size=probable(model.leaves.expected, model.load),
-                cell_sizes={name: probable(split.expected, split.load) for name, split in by_name.items() if cells},
+                cell_sizes={name: probable(split.expected, split.load) for name, split in by_name.items()},
             )
             for model, by_name in zip(self.models, splits, strict=True)
         ]
-        return Universe(*self._given, leaves)
+        return ReleasedUniverse(*self._given, leaves)
