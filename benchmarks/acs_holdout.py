@@ -5,7 +5,8 @@
 PUMS files are person files of the American Community Survey, expanded by weight. Printed as Markdown:
 
 - the states as they are, with the shares that ship with the program;
-- hold-out: shares learned on half of the states, tested on the other half, for every way to divide them;
+- hold-out: shares learned on half of the states, tested on the other half, for every choice of a half. They are drawn
+  towards the shipped shares of the nation, since a sample of three states has few large households;
 - with --worlds, both again for resampled populations: households are drawn with replacement within each state, then
   expanded. An expanded sample repeats each household about a hundred times. The few dozen large ones decide the truth
   of a whole table, so one population is one draw, however many releases of it are made.
@@ -21,6 +22,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -112,7 +114,8 @@ class Population:
 
     def hold_out(self, name: str, draws: int, seed: int) -> pl.DataFrame:
         """Coverage of every half of the states with shares learned on the other half."""
-        return pl.concat(list(self._halves(name, draws, seed)))
+        # Halves share states: releases of all of them count as one.
+        return pl.concat(list(self._halves(name, draws, seed))).with_columns(SEED=pl.lit(seed))
 
     def _halves(self, name: str, draws: int, seed: int) -> Iterator[pl.DataFrame]:
         for i, train in enumerate(combinations(self.states, len(self.states) // 2)):
@@ -162,8 +165,8 @@ def main() -> None:
     if not data.exists():
         pums(data, arguments.files, expand=True)
     survey = Population(data, arguments.work / "acs.pickle")
-    halves = len(list(combinations(survey.states, len(survey.states) // 2)))
-    print(json.dumps({"states": survey.states, "config": name, "draws": draws, "ways to divide": halves}))
+    halves = comb(len(survey.states), len(survey.states) // 2)
+    print(json.dumps({"states": survey.states, "config": name, "draws": draws, "halves": halves}))
     report("Shipped shares", survey.shipped(name, draws, 0))
     report("Hold-out", survey.hold_out(name, max(draws // halves, 1), 0))
     shipped, held_out = [], []

@@ -233,6 +233,8 @@ def coverage_report(lines: pl.DataFrame) -> str:
 def _pooled(lines: pl.DataFrame) -> str:
     """Coverage of some lines with its standard error: lines of one release share noise, releases don't."""
     by_release = 100 * np.concatenate([part["HELD"].to_numpy().mean(axis=0) for part in lines.partition_by("SEED")])
+    if len(by_release) == 1:
+        return f"{by_release[0]:.1f}"
     return f"{by_release.mean():.1f} ± {by_release.std(ddof=1) / len(by_release) ** 0.5:.1f}"
 
 
