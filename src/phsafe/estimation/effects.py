@@ -215,8 +215,7 @@ def _expected(measured: Measured, leaves: Leaves, people: Array, shares: PublicS
     share = shares.share(name, measured.config.tau[name])
     rarity = shares.rarity(name, measured.config.tau[name])
     iteration = np.array([shares.factor(name, "iterations", code) for _, code in leaves.groups]) ** rarity
-    known = [shares.region(name, code) for code, _ in leaves.groups]
-    region = np.array([1.0 if factor is None else factor for factor in known]) ** rarity
+    region = np.array([shares.region(name, code) for code, _ in leaves.groups]) ** rarity
     expected = np.asarray(share * region * iteration * people)
     if leaves.covers:
         labels = leaves.labels(leaves.groups, 0)

@@ -92,11 +92,14 @@ class PublicShares:
         """
         return float(self.tabulations.get(tabulation, {}).get(kind, {}).get(code, 1.0))
 
-    def region(self, tabulation: str, code: str) -> float | None:
-        """The share of a region relative to all, or that of the state around it; None if neither is known."""
+    def knows_region(self, tabulation: str, code: str) -> bool:
+        """Whether there is a share for a region, or for the state around it."""
+        return not {code, code[:STATE_DIGITS]}.isdisjoint(self.tabulations.get(tabulation, {}).get("regions", {}))
+
+    def region(self, tabulation: str, code: str) -> float:
+        """The share of a region relative to all, or that of the state around it; 1 if neither is known."""
         known = self.tabulations.get(tabulation, {}).get("regions", {})
-        share = known.get(code, known.get(code[:STATE_DIGITS]))
-        return None if share is None else float(share)
+        return float(known.get(code, known.get(code[:STATE_DIGITS], 1.0)))
 
     def dropped(self, tabulation: str, tau: int) -> float:
         """Dropped people per person of the universe."""

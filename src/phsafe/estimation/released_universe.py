@@ -22,7 +22,7 @@ from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.universe_model import UniverseModel
 
-#: Keeps standard deviations positive where public shares predict nobody beyond the threshold.
+#: Keeps standard deviations above zero in groups where public shares predict nobody beyond the threshold.
 TINY = 1e-12
 
 

@@ -70,7 +70,7 @@ class UniverseModel:
         # Effects stay in proportion to what public shares predict even where fewer people are probable.
         size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
         states = [region[:STATE_DIGITS] for region, _ in leaves.groups]
-        unknown = [leaves.width > 0 and shares.region(self.name, state) is None for state in states]
+        unknown = [leaves.width > 0 and not shares.knows_region(self.name, state) for state in states]
         reach = np.where(unknown, max((HIGHEST_REGION**self.rarity - 1) / Z_90 / self.deviations["region"], 1.0), 1.0)
         self.load = total(
             self._common(largest, "nation", []),

@@ -134,8 +134,7 @@ def dropped_share(pin: PinnedGroup, tau: int, shares: Truncation) -> float | Non
         of_cells = sum(w * c for w, c in zip(weights, cells, strict=True)) / sum(weights)
         if len(cells) == len(pin.catalog.tabulation(name).cells):
             of_cells = 1.0  # All cells together drop the share of the tabulation.
-        region = public.region(name, pin.region)
-        factor = of_cells * (1.0 if region is None else region)
+        factor = of_cells * public.region(name, pin.region)
         factor = (factor * public.factor(name, "iterations", pin.iteration.code)) ** public.rarity(name, tau)
     return min(1.0, percent / 100 * factor)
 
