@@ -337,14 +337,19 @@ def test_intervals_hold_with_wrong_shares(population, noisy):
     """Shares nine times too low: variances must follow what the release measures."""
     config, kept, everyone = population
     low = too_low()
-    inside = []
+    inside, wide, usual = [], [], []
     for seed in range(4):
         release = measured(config, noisy(config, kept, seed=seed))
-        model = everybody(release, fit(release), low)
+        fitted = fit(release)
+        model, right = everybody(release, fitted, low), everybody(release, fitted)
         for name, level in (("PH1_num", "state_A-G"), ("PH3", "state_A-G"), ("PH4", "state_A-G"), ("PH7", "state_A-G")):
             center, truth, scale = beyond(model, release.blocks[name, level], everyone[name, level] - kept[name, level])
             inside.append((abs(center - truth) < 1.645 * scale)[truth > 0])
+            wide.append(scale)
+            usual.append(beyond(right, release.blocks[name, level], everyone[name, level] - kept[name, level])[2])
     assert np.concatenate(inside).mean() > 0.8
+    # Many more households than expected must not be mistaken for the same ones, recurring.
+    assert np.concatenate(wide).mean() < 1.5 * np.concatenate(usual).mean()
 
 
 def test_measuring_some_groups_makes_no_others_wider(population, noisy):
