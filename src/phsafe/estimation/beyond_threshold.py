@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import leaf_levels, posterior, shifted, total, widened
-from phsafe.estimation.fit import Fit, NormalDraws, Projection
+from phsafe.estimation.effects import leaf_levels, shifted, total
+from phsafe.estimation.effects_posterior import EffectsPosterior, UniversesPosterior, widened
+from phsafe.estimation.fit import Fit, NormalDraws
 from phsafe.estimation.identities import counts_the_same, untruncated_cells
 from phsafe.estimation.learned_spread import learn_clump, learn_spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
@@ -37,22 +38,20 @@ class Everybody:
         fit: The least-squares fit of the truncated counts.
         beyond: The expected number of dropped people of every cell, given all measurements.
         loadings: How much each effect changes each cell, cells × effects.
-        projection: The posterior of the effects.
+        effects: The posterior of the effects.
         measured: The tabulations that measured what truncation drops.
         unmeasured: The tabulations for which nothing of this was measured.
         unknown: The tabulations without public shares, whose estimates remain truncated.
-        shift: The posterior mean of every effect.
         blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
     """
 
     fit: Fit
     beyond: Array = field(repr=False)
     loadings: sparse.csr_array = field(repr=False)
-    projection: Projection = field(repr=False)
+    effects: UniversesPosterior = field(repr=False)
     measured: tuple[Tabulation, ...]
     unmeasured: tuple[str, ...]
     unknown: tuple[str, ...]
-    shift: Array = field(repr=False)
     blind: tuple[tuple[LevelBlock, Array, sparse.csr_array], ...] = field(repr=False)
 
     @property
@@ -85,17 +84,16 @@ class Everybody:
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
-        return self.fit.variance(sums) + self.projection.variance((sums @ self.loadings).tocsr())
+        return self.fit.variance(sums) + self.effects.variance((sums @ self.loadings).tocsr())
 
     def covariance(self, sums: sparse.csr_array) -> Array:
         """Return the covariance matrix of a few linear combinations of the estimates, one per row."""
-        return self.fit.covariance(sums) + self.projection.covariance((sums @ self.loadings).tocsr())
+        return self.fit.covariance(sums) + self.effects.covariance((sums @ self.loadings).tocsr())
 
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""
-        variances = self.projection.variances
-        errors = self.projection.apply(standard(len(variances)) * np.sqrt(variances)[:, None])
-        return np.asarray(self.fit.draws(standard) + self.beyond[:, None] + self.loadings @ errors)
+        beyond = self.beyond[:, None] + self.loadings @ self.effects.draws(standard)
+        return np.asarray(self.fit.draws(standard) + beyond)
 
 
 def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) -> Everybody:
@@ -119,11 +117,12 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     clump = learn_clump([universe.likelihood for universe in universes])
     # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.
     universes = [universe.resized(cells=True) for universe in universes]
-    priors, observations, used, blind = [np.empty(0)], [], [], []
+    posteriors: list[EffectsPosterior] = []
+    used, blind = [], []
     beyond = np.zeros(len(measured.counts))
     parts = [sparse.csr_array((len(beyond), 0))]
     for universe in universes:
-        first = sum(map(len, priors))
+        first = sum(len(posterior.prior) for posterior in posteriors)
         for model in universe.models:
             for block in model.leaves.blocks:
                 mean, own = model.cells(block)
@@ -136,15 +135,14 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
             used += [block.tabulation for block in model.beyond]
-        observations += [(mean, shifted(own, first), *noisy) for mean, own, *noisy in universe.observations]
-        priors.append(universe.effects.variances(learn_spread(universe.likelihood, clump)))
-    projection, shift = posterior(np.concatenate(priors), observations)
-    loadings = widened(total(*parts), len(shift))
-    beyond += loadings @ shift
+        posteriors.append(universe.posterior(learn_spread(universe.likelihood, clump)))
+    effects = UniversesPosterior(posteriors)
+    loadings = widened(total(*parts), len(effects.mean))
+    beyond += loadings @ effects.mean
     sources = {t.beyond for t in used}
     unmeasured = [t.name for tabulations in known if not sources.intersection(tabulations) for t in tabulations]
     names = tuple(dict.fromkeys(used)), tuple(unmeasured), tuple(unknown)
-    return Everybody(fit, beyond, loadings, projection, *names, shift, tuple(blind))
+    return Everybody(fit, beyond, loadings, effects, *names, tuple(blind))
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:

@@ -18,7 +18,7 @@ from scipy import linalg, sparse
 
 from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import widened
+from phsafe.estimation.effects_posterior import widened
 from phsafe.estimation.fit import NormalDraws
 from phsafe.estimation.identities import common_group, counts_the_same, gather_groups, untruncated_cells
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
@@ -45,7 +45,7 @@ class TiedEverybody(Everybody):
     def _whitened(self) -> tuple[Array, Array]:
         """What makes gaps independent with variance 1, and their covariance with all cells then."""
         in_fit = self.fit.projection.apply(self.fit.projection.variances[:, None] * self.ties.T.toarray())
-        in_effects = self.projection.apply(self.projection.variances[:, None] * self.tie_loads.T.toarray())
+        in_effects = self.effects.covariance_with(self.tie_loads)
         values, vectors = linalg.eigh(self.ties @ in_fit + self.tie_loads @ in_effects)
         kept = values > NEGLIGIBLE * values.max()
         root = vectors[:, kept] / np.sqrt(values[kept])
@@ -69,11 +69,7 @@ class TiedEverybody(Everybody):
 
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""
-        errors = []
-        for projection in (self.projection, self.fit.projection):
-            variances = projection.variances
-            errors.append(projection.apply(standard(len(variances)) * np.sqrt(variances)[:, None]))
-        effects, cells = errors
+        effects, cells = self.effects.draws(standard), self.fit.errors(standard)
         gaps = self.ties @ cells + self.tie_loads @ effects
         root, shared = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
@@ -88,11 +84,11 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
             signs.append(sparse.csr_array((values, ([0] * len(row), row)), shape=(1, len(measured.counts))))
             chosen = sparse.csr_array((np.ones(len(rows)), ([0] * len(rows), rows)), shape=(1, len(mean)))
             means.append(chosen @ mean)
-            loads.append(widened((chosen @ load).tocsr(), len(untied.shift)))
+            loads.append(widened((chosen @ load).tocsr(), len(untied.effects.mean)))
     if not signs:
         return untied
     ties, tie_loads = sparse.vstack(signs, format="csr"), sparse.vstack(loads, format="csr")
-    gaps = ties @ untied.fit.estimates + np.concatenate(means) + tie_loads @ untied.shift
+    gaps = ties @ untied.fit.estimates + np.concatenate(means) + tie_loads @ untied.effects.mean
     known = {field.name: getattr(untied, field.name) for field in fields(untied)}
     return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps))
 

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from phsafe.estimation.densities import Array
-from phsafe.estimation.fit import Fit, Projection, projection_of
+from phsafe.estimation.effects_posterior import widened
+from phsafe.estimation.fit import Fit
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.model.levels import TOTAL, IterationLevel
 from phsafe.model.spec import Tabulation
 
 Labels = NDArray[np.int64]
-#: What a block measures: expected value, loadings, noisy count and noise variance of each row.
-Rows = tuple[Array, sparse.csr_array, Array, Array]
 #: (region, iteration code).
 Group = tuple[str, str]
 
@@ -92,37 +91,10 @@ def total(*loads: sparse.csr_array) -> sparse.csr_array:
     return sum((widened(load, width) for load in loads[1:]), widened(loads[0], width)).tocsr()
 
 
-def widened(load: sparse.csr_array, width: int) -> sparse.csr_array:
-    """Loadings with columns for effects that were added later."""
-    return sparse.csr_array((load.data, load.indices, load.indptr), shape=(load.shape[0], width))
-
-
 def shifted(load: sparse.csr_array, columns: int) -> sparse.csr_array:
     """Loadings on the same effects after others in front of them."""
     shape = (load.shape[0], columns + load.shape[1])
     return sparse.csr_array((load.data, load.indices + columns, load.indptr), shape=shape)
-
-
-def stacked(observations: Sequence[Rows], effects: int) -> tuple[Array, sparse.csr_array, Array]:
-    """Stack measurements: observed minus expected values, loadings and noise variances."""
-    means, loads, observed, noise = (list(part) for part in zip(*observations, strict=True))
-    a = sparse.vstack([widened(load, effects) for load in loads], format="csr")
-    return np.concatenate(observed) - np.concatenate(means), a, np.concatenate(noise)
-
-
-def posterior(prior: Array, observations: Sequence[Rows]) -> tuple[Projection, Array]:
-    """Condition effects z ~ N(0, V) on measurements y = A z + noise: least squares with the identities A z = d.
-
-    Args:
-        prior: The variances V.
-        observations: The measurements.
-    """
-    if not observations:
-        return projection_of(sparse.csr_array((0, len(prior))), prior), np.zeros(len(prior))
-    gaps, a, noise = stacked(observations, len(prior))
-    b = sparse.hstack([a, -sparse.eye_array(a.shape[0])], format="csr")
-    projection = projection_of(b, np.concatenate([prior, noise]))
-    return projection, projection.apply(np.concatenate([np.zeros(len(prior)), gaps]))
 
 
 @dataclass(frozen=True)

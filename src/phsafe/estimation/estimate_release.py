@@ -159,7 +159,7 @@ def _people_beyond(release: Measured, cells: Everybody) -> dict[str, dict[str, i
             continue
         row = sum_rows([block.positions().ravel()], len(release.counts))
         number = float((row @ cells.beyond)[0])
-        variance = float(cells.projection.variance((row @ cells.loadings).tocsr())[0])
+        variance = float(cells.effects.variance((row @ cells.loadings).tocsr())[0])
         margin = float(special.ndtri(0.95) * np.sqrt(variance))
         found[name] = {
             "estimate": round(max(number, 0)),

@@ -131,10 +131,13 @@ class Fit:
         """Return the exact covariance matrix of a few linear combinations of the estimates, one per row."""
         return self.projection.covariance(sums)
 
+    def errors(self, standard: NormalDraws) -> Array:
+        """Return draws of the errors of the estimates, positions × draws."""
+        return self.projection.apply(standard(len(self.estimates)) * np.sqrt(self.projection.variances)[:, None])
+
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the fit, positions × draws."""
-        noise = standard(len(self.estimates)) * np.sqrt(self.projection.variances)[:, None]
-        return np.asarray(self.estimates[:, None] + self.projection.apply(noise))
+        return np.asarray(self.estimates[:, None] + self.errors(standard))
 
 
 def fit(measured: Measured) -> Fit:

@@ -11,10 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-from scipy import linalg, sparse
-
-from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Spread
 
 #: The likelihood of the measurements of a universe: of all groups or, which is faster, of everyone.
@@ -67,17 +63,3 @@ def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> S
         if found != spread:
             return found
     return spread
-
-
-def log_likelihood(prior: Array, gaps: Array, loads: sparse.csr_array, noise: Array) -> float:
-    """The logarithm of the likelihood of measurements, given independent normal effects.
-
-    Args:
-        prior: The variance of every effect.
-        gaps: Observed minus expected values.
-        loads: How the measurements depend on the effects.
-        noise: The variance of their noise.
-    """
-    factor = np.linalg.cholesky((loads.multiply(prior) @ loads.T).toarray() + np.diag(noise))
-    white = linalg.solve_triangular(factor, gaps, lower=True)
-    return float(-0.5 * white @ white - np.log(np.diagonal(factor)).sum())

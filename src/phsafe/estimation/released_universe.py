@@ -15,9 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.densities import NORMAL, Array
-from phsafe.estimation.effects import Effects, Leaves, Rows, Spread, posterior, stacked, widened
+from phsafe.estimation.effects import Effects, Leaves, Spread
+from phsafe.estimation.effects_posterior import EffectsPosterior, Measurements, Observation, widened
 from phsafe.estimation.fit import Fit
-from phsafe.estimation.learned_spread import log_likelihood
 from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.universe_model import UniverseModel
@@ -41,27 +41,30 @@ class ReleasedUniverse:
         self._likelihoods: dict[tuple[bool, Spread], float] = {}
 
     @cached_property
-    def observations(self) -> list[Rows]:
+    def observations(self) -> list[Observation]:
         """What the release measures of it."""
-        return [row for model in self.models for row in model.observations(model.beyond)]
+        return [observation for model in self.models for observation in model.observations(model.beyond)]
+
+    def posterior(self, spread: Spread) -> EffectsPosterior:
+        """Return the posterior of the effects, given all measurements."""
+        observations = self.observations  # Arranging them may add effects.
+        return EffectsPosterior(self.effects.variances(spread), Measurements(observations, self.effects.count))
 
     @cached_property
-    def _stacked(self) -> dict[bool, tuple[Array, sparse.csr_array, Array] | None]:
-        """The stacked measurements of the first kind of smallest groups: those of all groups, and those of everyone."""
+    def _measurements(self) -> dict[bool, Measurements]:
+        """The measurements of the first kind of smallest groups: those of all groups, and those of everyone."""
         model = self.models[0]
         everyone = [block for block in model.beyond if block.level.iteration_level.is_total]
         chosen = {True: model.observations(model.beyond), False: model.observations(everyone)}
-        return {groups: stacked(rows, self.effects.count) if rows else None for groups, rows in chosen.items()}
+        return {groups: Measurements(found, self.effects.count) for groups, found in chosen.items()}
 
     def likelihood(self, all_groups: bool, spread: Spread) -> float:
         """Return the logarithm of the likelihood of the measurements of everyone, or of all groups (slower)."""
         key = (all_groups, spread)
         if key not in self._likelihoods:
-            rows = self._stacked[all_groups]
-            if rows is None:
-                return 0.0
-            prior = self.effects.variances(spread)[: rows[1].shape[1]]
-            self._likelihoods[key] = log_likelihood(prior, *rows)
+            given = self._measurements[all_groups]
+            prior = self.effects.variances(spread)[: given.loads.shape[1]]
+            self._likelihoods[key] = EffectsPosterior(prior, given).log_likelihood
         return self._likelihoods[key]
 
     def resized(self, *, cells: bool = False) -> ReleasedUniverse:
@@ -77,11 +80,12 @@ class ReleasedUniverse:
         # Dividing groups over cells adds effects, so it comes before the posterior.
         tabulations = [dict.fromkeys(b.tabulation for b in model.leaves.blocks if cells) for model in self.models]
         splits = [{t.name: model.split(t) for t in own} for model, own in zip(self.models, tabulations, strict=True)]
-        projection, shift = posterior(self.effects.variances(Spread()), self.observations)
+        posterior = self.posterior(Spread())
+        shift = posterior.mean
 
         def probable(expected: Array, load: sparse.csr_array) -> Array:
             load = widened(load, len(shift))
-            mean, scale = expected + load @ shift, np.sqrt(projection.variance(load) + TINY)
+            mean, scale = expected + load @ shift, np.sqrt(posterior.variance(load) + TINY)
             above = np.maximum(mean + scale * NORMAL.mean_above(-mean / scale), 0.0)
             return np.asarray(above * min(1.0, max(mean.sum(), 0.0) / max(above.sum(), TINY)))
 

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Rows, Spread, fixed, total
+from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Spread, fixed, total
+from phsafe.estimation.effects_posterior import Observation
 from phsafe.estimation.fit import Fit
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, STATE_DIGITS, PublicShares
@@ -97,7 +98,7 @@ class UniverseModel:
             for block in measured.blocks.values()
             if block.tabulation.beyond in leaves.tabulations and leaves.includes(block.level.iteration_level)
         ]
-        self._rows: dict[int, list[Rows]] = {}
+        self._observed: dict[int, list[Observation]] = {}
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
 
@@ -113,14 +114,14 @@ class UniverseModel:
         rows = sparse.kron(member, sparse.eye_array(len(block.tabulation.cells)), format="csr")
         return np.asarray(rows @ split.expected), rows @ split.load
 
-    def observations(self, blocks: Sequence[LevelBlock]) -> list[Rows]:
+    def observations(self, blocks: Sequence[LevelBlock]) -> list[Observation]:
         """What measurements of dropped persons and oversized households say about the effects."""
         for block in blocks:
-            if block.start not in self._rows:
-                self._rows[block.start] = list(self._measurements(block))
-        return [row for block in blocks for row in self._rows[block.start]]
+            if block.start not in self._observed:
+                self._observed[block.start] = list(self._measurements(block))
+        return [observation for block in blocks for observation in self._observed[block.start]]
 
-    def _measurements(self, block: LevelBlock) -> Iterator[Rows]:
+    def _measurements(self, block: LevelBlock) -> Iterator[Observation]:
         """Yield what one block measures, cell by cell."""
         source = block.tabulation.beyond
         assert source is not None
@@ -133,6 +134,7 @@ class UniverseModel:
         noisy, variance = (adding @ a[block.positions()] for a in (self.measured.counts, self.measured.variances))
         width = min(block.level.geography.width, self.leaves.width)
         member = self.leaves.membership(split.groups, list(distinct), width)
+        states = [region[: min(width, STATE_DIGITS)] for region, _ in distinct]
         for column, (number, condition) in enumerate(block.tabulation.cells.items()):
             linked = [i for i, cell in enumerate(source.cells.values()) if implies(cell, condition)]
             if linked:
@@ -142,7 +144,7 @@ class UniverseModel:
                     rate = self.shares.factor(block.tabulation.name, "per_household", str(number)) * self.mean_excess
                     excess = member @ self._excess(block.tabulation, split, linked, number)
                     mean, load = mean / rate, total(load, -excess) / rate
-                yield mean, load.tocsr(), noisy[:, column], variance[:, column]
+                yield Observation(mean, load.tocsr(), noisy[:, column], variance[:, column], states)
 
     def _known_groups(self, block: LevelBlock, source: Tabulation) -> list[Group] | None:
         """The group of the universe that each group of a measurement belongs to; None if there is none.
