@@ -266,15 +266,20 @@ def public_shares(
                 "cells": {str(c): factor(a, b, share) for c, a, b in zip(t.cells, all_people, kept, strict=True)},
                 "regions": {},
                 "iterations": {},
+                "others": {},
             }
             for kind, level in (("regions", "state_*"), ("iterations", "usa_A-G"), ("iterations", "usa_H,I")):
                 if (t.name, level) in counts[True]:
-                    groups = [g for lv in config.levels_of(t) if lv.key == level for g in lv.groups(config.states)]
+                    own = next(lv for lv in config.levels_of(t) if lv.key == level)
+                    groups = list(own.groups(config.states))
                     sums = [counts[cut][t.name, level].reshape(len(groups), -1).sum(axis=1) for cut in (False, True)]
                     entry[kind] |= {
                         (region if kind == "regions" else i.code): factor(a, b, share)
                         for (region, i), a, b in zip(groups, *sums, strict=True)
                     }
+                    if not own.iteration_level.covers:
+                        rest = all_people.sum() - sums[0].sum(), kept.sum() - sums[1].sum()
+                        entry["others"][own.iteration_level.key] = factor(*rest, share)
             found[t.name] = entry
         elif t.kind == "oversized" and t.beyond is not None:
             curve = {int(k): v for k, v in curves[t.beyond.name].items()}

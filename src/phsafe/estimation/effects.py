@@ -154,6 +154,7 @@ def leaf_levels(
     """Yield the smallest groups of a universe: those of iterations that cover everybody, then of each other level."""
     blocks = [block for block in measured.blocks.values() if block.tabulation in tabulations]
     others = {b.level.iteration_level.key for b in blocks if not b.level.iteration_level.covers}
+    covering: tuple[Leaves, Array] | None = None
     for key in (None, *sorted(others)):
         own = [b for b in blocks if key == (None if b.level.iteration_level.covers else b.level.iteration_level.key)]
         if not own:
@@ -164,7 +165,14 @@ def leaf_levels(
         groups = [(region, i.code) for region in regions for i in finest.iterations]
         none = np.zeros(len(groups))
         leaves = Leaves(tabulations, own, geography.width, groups, none, key is None, none)
-        expected = _expected(measured, leaves, _people(fit, leaves), shares)
+        people, outside = _people(fit, leaves), None
+        if leaves.covers:
+            covering, outside = (leaves, people), np.zeros(len(regions))
+        elif covering and covering[0].width >= leaves.width:
+            everyone = [(region, TOTAL.code) for region in regions]
+            total = covering[0].membership(covering[0].groups, everyone, leaves.width) @ covering[1]
+            outside = np.maximum(total - people.reshape(len(regions), -1).sum(axis=1), 0)
+        expected = _expected(measured, leaves, people, outside, shares)
         yield replace(leaves, expected=expected, size=expected)
 
 
@@ -181,17 +189,30 @@ def _people(fit: Fit, leaves: Leaves) -> Array:
     return np.asarray(size)
 
 
-def _expected(measured: Measured, leaves: Leaves, people: Array, shares: PublicShares) -> Array:
-    """Dropped people according to public shares: the share of the region, divided in proportion to iterations."""
+def _expected(
+    measured: Measured, leaves: Leaves, people: Array, outside: Array | None, shares: PublicShares
+) -> Array:
+    """Dropped people according to public shares: those of a region, divided in proportion to shares of iterations.
+
+    Args:
+        measured: The measurements of the release.
+        leaves: The groups.
+        people: The people of every group.
+        outside: The people of every region who belong to none of the iterations, if known. They have a share, too,
+            which matters where nearly everybody belongs to one iteration.
+        shares: The public shares.
+    """
     name = next(t.name for t in leaves.tabulations if shares.knows(t.name))
-    share = shares.share(name, measured.config.tau[name])
-    rarity = shares.rarity(name, measured.config.tau[name])
-    iteration = np.array([shares.factor(name, "iterations", code) for _, code in leaves.groups]) ** rarity
-    region = np.array([shares.region(name, code) for code, _ in leaves.groups]) ** rarity
-    expected = np.asarray(share * region * iteration * people)
-    if leaves.covers:
-        labels = leaves.labels(leaves.groups, 0)
-        total = np.bincount(labels, share * region * people)
-        found = np.bincount(labels, expected)
-        expected *= np.divide(total, found, out=np.zeros_like(total), where=found > 0)[labels]
-    return expected
+    tau, regions = measured.config.tau[name], leaves.regions
+    rarity = shares.rarity(name, tau)
+    rate = shares.share(name, tau) * np.array([shares.region(name, region) for region in regions]) ** rarity
+    codes = list(dict.fromkeys(code for _, code in leaves.groups))
+    iteration = np.array([shares.factor(name, "iterations", code) for code in codes]) ** rarity
+    inside = people.reshape(len(regions), len(codes))
+    expected = rate[:, None] * iteration * inside
+    if outside is not None:
+        level = leaves.blocks[0].level.iteration_level.key
+        total = rate * (inside.sum(axis=1) + outside)
+        found = expected.sum(axis=1) + rate * outside * shares.factor(name, "others", level) ** rarity
+        expected *= np.divide(total, found, out=np.zeros_like(total), where=found > 0)[:, None]
+    return expected.ravel()

@@ -36,9 +36,10 @@ DEVIATIONS = {
     "cell, iteration": 0.2,
     "cell, group": 0.4,
 }
-#: The highest share of a state relative to the nation (Hawaii's). A region without a public share may be like any
-#: other, so its 90 % interval reaches this far.
-HIGHEST_REGION = 8.82
+#: The highest share of a state relative to the nation that is known: of people in families (PH4) in Hawaii, in the
+#: American Community Survey 2018. A region without a public share may be like any other, so its 90 % interval reaches
+#: this far.
+HIGHEST_REGION = 11.4
 #: The length of a state's code, with which the codes of smaller regions begin.
 STATE_DIGITS = 2
 
@@ -86,6 +87,8 @@ class PublicShares:
 
     def factor(self, tabulation: str, kind: str, code: str) -> float:
         """The share of an iteration (`kind` "iterations") or cell ("cells") relative to all.
+
+        For an iteration level and "others", the share of those who belong to none of its iterations.
 
         For an oversized tabulation and "per_household", dropped people of the linked cells per oversized household of
         a cell, relative to the mean excess.
