@@ -189,9 +189,7 @@ def _people(fit: Fit, leaves: Leaves) -> Array:
     return np.asarray(size)
 
 
-def _expected(
-    measured: Measured, leaves: Leaves, people: Array, outside: Array | None, shares: PublicShares
-) -> Array:
+def _expected(measured: Measured, leaves: Leaves, people: Array, outside: Array | None, shares: PublicShares) -> Array:
     """Dropped people according to public shares: those of a region, divided in proportion to shares of iterations.
 
     Args:
