@@ -165,6 +165,7 @@ def test_some_measurements_of_truncation_suffice(population, noisy, drop):
     [
         ((), "measurements of dropped persons and oversized households, and from shares"),
         ("PH1_dropped PH3_dropped PH4_dropped PH6_dropped", "It measures no dropped persons: their number per house"),
+        ("PH3_dropped", "It measures no dropped persons of PH3: their number per household comes from public data."),
         ("PH6_dropped PH6_oversized", "It measures nothing beyond the thresholds of PH6."),
     ],
 )

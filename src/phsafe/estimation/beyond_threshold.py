@@ -40,6 +40,7 @@ class Everybody:
         loadings: How much each effect changes each cell, cells × effects.
         effects: The posterior of the effects.
         measured: The tabulations that measured what truncation drops.
+        undropped: The tabulations for which oversized households were measured, but no dropped persons.
         unmeasured: The tabulations for which nothing of this was measured.
         unknown: The tabulations without public shares, whose estimates remain truncated.
         blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
@@ -50,6 +51,7 @@ class Everybody:
     loadings: sparse.csr_array = field(repr=False)
     effects: UniversesPosterior = field(repr=False)
     measured: tuple[Tabulation, ...]
+    undropped: tuple[str, ...]
     unmeasured: tuple[str, ...]
     unknown: tuple[str, ...]
     blind: tuple[tuple[LevelBlock, Array, sparse.csr_array], ...] = field(repr=False)
@@ -69,8 +71,9 @@ class Everybody:
                 f"The people beyond the thresholds are estimated from the release's own measurements of "
                 f"{' and '.join(names)}, and from shares in public data where those say little."
             ]
-            if "dropped" not in kinds:
-                said.append("It measures no dropped persons: their number per household comes from public data.")
+            if self.undropped:
+                of = f" of {', '.join(self.undropped)}" if "dropped" in kinds else ""
+                said.append(f"It measures no dropped persons{of}: their number per household comes from public data.")
             if self.unmeasured:
                 said.append(f"It measures nothing beyond the thresholds of {', '.join(self.unmeasured)}.")
         if self.unknown:
@@ -118,7 +121,7 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.
     universes = [universe.resized(cells=True) for universe in universes]
     posteriors: list[EffectsPosterior] = []
-    used, blind = [], []
+    used, undropped, blind = [], [], []
     beyond = np.zeros(len(measured.counts))
     parts = [sparse.csr_array((len(beyond), 0))]
     for universe in universes:
@@ -134,14 +137,17 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
-            used += [block.tabulation for block in model.beyond]
+        measures = [block.tabulation for model in universe.models for block in model.beyond]
+        if measures and all(tabulation.kind != "dropped" for tabulation in measures):
+            undropped += [t.name for t in universe.models[0].leaves.tabulations]
+        used += measures
         posteriors.append(universe.posterior(learn_spread(universe.likelihood, clump)))
     effects = UniversesPosterior(posteriors)
     loadings = widened(total(*parts), len(effects.mean))
     beyond += loadings @ effects.mean
     sources = {t.beyond for t in used}
     unmeasured = [t.name for tabulations in known if not sources.intersection(tabulations) for t in tabulations]
-    names = tuple(dict.fromkeys(used)), tuple(unmeasured), tuple(unknown)
+    names = tuple(dict.fromkeys(used)), tuple(undropped), tuple(unmeasured), tuple(unknown)
     return Everybody(fit, beyond, loadings, effects, *names, tuple(blind))
 
 
