@@ -102,7 +102,7 @@ def test_simulated_coverage_of_combinations(three_states, noisy):
         ("PH2[RI, A, 1]", r"PH2\[RI, A, 1\]: PH2 is not published for this region and iteration"),
         ("PH3[RI]", r"PH3\[RI\]: expected TABLE\[region, iteration, line\]"),
         ("1 + 2", "expected at least one cell"),
-        ("PH3[RI, 1] +", "got 'nothing more'"),
+        ("PH3[RI, 1] +", "got nothing more"),
         ("(PH3[RI, 1]", "expected a closing parenthesis"),
         ("PH3[RI, 1] PH3[RI, 2]", "joined by"),
         ("PH3[RI, 1] / 0", "expected no division by zero"),
