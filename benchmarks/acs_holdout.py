@@ -43,6 +43,8 @@ BEYOND = 8
 #: What the shipped shares weigh against learned ones: about the people that ten sampled households drop when expanded.
 #: States differ from the nation by about as much as the share of ten sampled households varies.
 FEW = 10 * 200.0
+#: The standard deviation of the logarithm of states' shipped shares: how far off the share of one state may be.
+STATES_DIFFER = 0.8
 #: The config whose counts serve all others.
 FULL = "us-measured"
 
@@ -105,7 +107,8 @@ class Population:
                 weight = FEW / usual[0]
                 shares = [(n + weight * u) / (people + weight) for n, u in zip(lost, usual, strict=True)]
                 curves[t.name] = {str(config.tau[t.name] + j): 100 * share for j, share in enumerate(shares)}
-        return PublicShares("other states", study.public_shares(config, self.pair(config), curves, FEW))
+        deviation = float(np.hypot(shipped.deviation, STATES_DIFFER / len(states) ** 0.5))
+        return PublicShares("other states", study.public_shares(config, self.pair(config), curves, FEW), deviation)
 
     def shipped(self, name: str, draws: int, seed: int) -> pl.DataFrame:
         """Coverage of all states with the shipped shares."""

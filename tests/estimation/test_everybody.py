@@ -1,5 +1,7 @@
 """Estimates of everybody: dropped persons, oversized households and public shares."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -428,4 +430,19 @@ def test_a_smaller_region_has_the_share_of_its_state():
     assert shares.knows_region("PH1_num", "15003") and not shares.knows_region("PH1_num", "72")
     assert shares.region("PH1_num", "72") == 1.0
     highest = max(max(entry.get("regions", {"": 0}).values()) for entry in shares.tabulations.values())
-    assert 5 < highest <= HIGHEST_REGION
+    assert highest == HIGHEST_REGION > 5
+
+
+@pytest.mark.parametrize(("regions", "least"), [("known", 1.02), ("unknown", 1.2)])
+def test_less_certain_shares_give_wider_intervals(population, noisy, regions, least):
+    """Shares learned from a few states are less certain than the shipped ones, the more so for other states."""
+    _, kept, _ = population
+    release = measured(*without_measurements(kept, noisy))
+    shares = changed_shares(lambda entry: {"regions": entry["regions"] if regions == "known" else {}})
+    fitted, rows = fit(release), sum_rows(release.blocks["PH1_num", "state_*"].positions(), len(release.counts))
+
+    def variance(deviation):
+        model = everybody(release, fitted, replace(shares, deviation=deviation))
+        return model.effects.variance((rows @ model.loadings).tocsr())
+
+    assert (variance(2 * shares.deviation) > least * variance(shares.deviation)).all()

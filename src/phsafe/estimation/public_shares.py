@@ -36,10 +36,9 @@ DEVIATIONS = {
     "cell, iteration": 0.2,
     "cell, group": 0.4,
 }
-#: The highest share of a state relative to the nation that is known: of people in families (PH4) in Hawaii, in the
-#: American Community Survey 2018. A region without a public share may be like any other, so its 90 % interval reaches
-#: this far.
-HIGHEST_REGION = 11.4
+#: The highest shipped share of a state relative to the nation (Hawaii's). A region without a public share may be like
+#: any other, so its 90 % interval reaches this far, and further as the share of the nation is uncertain, too.
+HIGHEST_REGION = 8.822
 #: The length of a state's code, with which the codes of smaller regions begin.
 STATE_DIGITS = 2
 
@@ -51,10 +50,13 @@ class PublicShares:
     Attributes:
         source: Which data, in one sentence.
         tabulations: Tabulation → its shares.
+        deviation: The relative standard deviation of dropped people in the nation as a whole around its share. Shares
+            learned from a few states are less certain than the shipped ones.
     """
 
     source: str
     tabulations: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    deviation: float = DEVIATIONS["nation"]
 
     def knows(self, tabulation: str) -> bool:
         """Whether there are shares for a tabulation of persons."""

@@ -63,7 +63,8 @@ class UniverseModel:
         self.mean_excess, variance = shares.excess(known.name, self.tau)
         self.rarity = shares.rarity(known.name, self.tau)
         rare = max(self.rarity, LEAST_SPREAD)
-        self.deviations = {name: rare * deviation for name, deviation in DEVIATIONS.items()}
+        known_deviations = DEVIATIONS | {"nation": shares.deviation}
+        self.deviations = {name: rare * deviation for name, deviation in known_deviations.items()}
         #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
         self.compound = variance / self.mean_excess + self.mean_excess
         #: The variance of the excess of one household relative to its square, times dropped people per household.
@@ -72,7 +73,8 @@ class UniverseModel:
         size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
         states = [region[:STATE_DIGITS] for region, _ in leaves.groups]
         unknown = [leaves.width > 0 and not shares.knows_region(self.name, state) for state in states]
-        reach = np.where(unknown, max((HIGHEST_REGION**self.rarity - 1) / Z_90 / self.deviations["region"], 1.0), 1.0)
+        highest = np.exp(np.hypot(np.log(HIGHEST_REGION), Z_90 * shares.deviation)) ** self.rarity
+        reach = np.where(unknown, max((highest - 1) / Z_90 / self.deviations["region"], 1.0), 1.0)
         self.load = total(
             self._common(largest, "nation", []),
             effects.common(
