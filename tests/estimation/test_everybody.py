@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from phsafe import CENSUS_2020
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
@@ -25,6 +26,7 @@ from phsafe.estimation.universe_model import UniverseModel
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
 
+STATE_LEVELS = ("state_*", "state_A-G", "state_H,I")
 STATES = ("06", "15", "56")
 
 
@@ -165,18 +167,39 @@ def test_some_measurements_of_truncation_suffice(population, noisy, drop):
 @pytest.mark.parametrize(
     ("drop", "sentence"),
     [
-        ((), "measurements of dropped persons and oversized households, and from shares"),
-        ("PH1_dropped PH3_dropped PH4_dropped PH6_dropped", "It measures no dropped persons: their number per house"),
-        ("PH3_dropped", "It measures no dropped persons of PH3: their number per household comes from public data."),
-        ("PH6_dropped PH6_oversized", "It measures nothing beyond the thresholds of PH6."),
+        (
+            "",
+            "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
+            "oversized households, and from shares in public data for what these don't measure or measure poorly.",
+        ),
+        (
+            "PH1_dropped PH3_dropped PH4_dropped PH6_dropped",
+            "The release measures no dropped persons: their number per household comes from public data.",
+        ),
+        (
+            "PH3_dropped",
+            "The release measures no dropped persons of PH3: their number per household comes from public data.",
+        ),
+        ("PH7_oversized", "How they divide over the cells of PH7 comes from public data."),
+        (
+            "PH6_dropped PH6_oversized",
+            "Nothing beyond the thresholds of PH6 is measured: those people are estimated from public data alone.",
+        ),
     ],
 )
 def test_notes_say_what_a_release_does_not_measure(population, noisy, drop, sentence):
-    config = measuring_config(tuple(drop.split()) if drop else ())
+    config = measuring_config(drop.split())
     release = measured(config, noisy(config, population[1], seed=6))
     about = everybody(release, fit(release)).about
-    assert sentence in about
-    assert about.count("measures no") == (1 if drop else 0)
+    assert about.endswith(sentence)
+    assert about.count(". ") == (1 if drop else 0)
+
+
+def test_notes_say_what_is_measured_for_the_nation_only(population, noisy):
+    config = measuring_config([(t.name, level) for t in CENSUS_2020.truncation for level in STATE_LEVELS])
+    release = measured(config, noisy(config, population[1], seed=6))
+    about = everybody(release, fit(release)).about
+    assert about.endswith("They are measured for the nation only: public data divide them over its regions.")
 
 
 def test_oversized_households_of_groups_that_are_not_tabulated_still_count(population, noisy):

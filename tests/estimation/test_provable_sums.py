@@ -102,11 +102,12 @@ def test_tables_without_shares_remain_truncated_and_say_so(config, population, n
     estimates = estimate_frames(config, noisy(config, kept, seed=2))
     truncation = estimates.diagnostics["truncation"]
     assert truncation["without_shares"] == ["PH9", "PH11"]
-    assert truncation["about"].endswith("Without shares in public data, they are left out of PH9, PH11.")
+    sentence = "People beyond the thresholds are left out of PH9 and PH11: public data have no shares."
+    assert truncation["about"].endswith(sentence)
     truncated = estimate_frames(config, noisy(config, kept, seed=2), target="truncated")
     widths = [e.tables["PH9"]["STD_ERROR"].to_list() for e in (estimates, truncated)]
     assert widths[0] == widths[1]
     import openpyxl
 
     book = openpyxl.load_workbook(estimates.write(tmp_path / "out") / "tables.xlsx")
-    assert "left out of PH9, PH11" in book["Notes"]["B3"].value
+    assert sentence in book["Notes"]["B3"].value

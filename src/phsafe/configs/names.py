@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from phsafe.configs.config import Config
@@ -133,4 +134,9 @@ def _listed(config: Config) -> str:
     names = [STATES[state] for state in config.states]
     if len(names) > MAX_LISTED_STATES:
         return f"{len(names)} states"
+    return enumerated(names)
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: "PH1, PH2 and PH7"."""
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

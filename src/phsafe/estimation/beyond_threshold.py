@@ -24,10 +24,8 @@ from phsafe.estimation.learned_spread import learn_clump, learn_spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares, public_shares
 from phsafe.estimation.released_universe import ReleasedUniverse
+from phsafe.estimation.truncation_notes import truncation_notes
 from phsafe.model.spec import Tabulation
-
-#: Kinds of tabulations that measure what truncation drops → what they count.
-MEASURES = {"dropped": "dropped persons", "oversized": "oversized households"}
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,8 @@ class Everybody:
         loadings: How much each effect changes each cell, cells × effects.
         effects: The posterior of the effects.
         measured: The tabulations that measured what truncation drops.
-        undropped: The tabulations for which oversized households were measured, but no dropped persons.
-        unmeasured: The tabulations for which nothing of this was measured.
         unknown: The tabulations without public shares, whose estimates remain truncated.
+        about: Notes for data users.
         blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
     """
 
@@ -51,34 +48,9 @@ class Everybody:
     loadings: sparse.csr_array = field(repr=False)
     effects: UniversesPosterior = field(repr=False)
     measured: tuple[Tabulation, ...]
-    undropped: tuple[str, ...]
-    unmeasured: tuple[str, ...]
     unknown: tuple[str, ...]
+    about: str
     blind: tuple[tuple[LevelBlock, Array, sparse.csr_array], ...] = field(repr=False)
-
-    @property
-    def about(self) -> str:
-        """How the people beyond the thresholds were estimated, and for which tabulations they were not."""
-        kinds = {tabulation.kind for tabulation in self.measured}
-        names = [name for kind, name in MEASURES.items() if kind in kinds]
-        if not names:
-            said = [
-                "The release measures nothing of what truncation drops: the people beyond the thresholds are "
-                "estimated from shares in public data, and the intervals include the uncertainty of these shares."
-            ]
-        else:
-            said = [
-                f"The people beyond the thresholds are estimated from the release's own measurements of "
-                f"{' and '.join(names)}, and from shares in public data where those say little."
-            ]
-            if self.undropped:
-                of = f" of {', '.join(self.undropped)}" if "dropped" in kinds else ""
-                said.append(f"It measures no dropped persons{of}: their number per household comes from public data.")
-            if self.unmeasured:
-                said.append(f"It measures nothing beyond the thresholds of {', '.join(self.unmeasured)}.")
-        if self.unknown:
-            said.append(f"Without shares in public data, they are left out of {', '.join(self.unknown)}.")
-        return " ".join(said)
 
     @property
     def estimates(self) -> Array:
@@ -121,7 +93,8 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.
     universes = [universe.resized(cells=True) for universe in universes]
     posteriors: list[EffectsPosterior] = []
-    used, undropped, blind = [], [], []
+    used: list[LevelBlock] = []
+    blind = []
     beyond = np.zeros(len(measured.counts))
     parts = [sparse.csr_array((len(beyond), 0))]
     for universe in universes:
@@ -137,18 +110,14 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
-        measures = [block.tabulation for model in universe.models for block in model.beyond]
-        if measures and all(tabulation.kind != "dropped" for tabulation in measures):
-            undropped += [t.name for t in universe.models[0].leaves.tabulations]
-        used += measures
+        used += [block for model in universe.models for block in model.beyond]
         posteriors.append(universe.posterior(learn_spread(universe.likelihood, clump)))
     effects = UniversesPosterior(posteriors)
     loadings = widened(total(*parts), len(effects.mean))
     beyond += loadings @ effects.mean
-    sources = {t.beyond for t in used}
-    unmeasured = [t.name for tabulations in known if not sources.intersection(tabulations) for t in tabulations]
-    names = tuple(dict.fromkeys(used)), tuple(undropped), tuple(unmeasured), tuple(unknown)
-    return Everybody(fit, beyond, loadings, effects, *names, tuple(blind))
+    measures = tuple(dict.fromkeys(block.tabulation for block in used))
+    about = truncation_notes(measured, known, used, unknown)
+    return Everybody(fit, beyond, loadings, effects, measures, tuple(unknown), about, tuple(blind))
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:

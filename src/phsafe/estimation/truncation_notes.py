@@ -1,0 +1,74 @@
+"""Notes for data users: how the people beyond the thresholds were estimated, and for which tables they were not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from phsafe.configs.names import enumerated
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.model.spec import Table, Tabulation
+
+#: Kinds of tabulations that measure what truncation drops → what they count.
+MEASURES = {"dropped": "dropped persons", "oversized": "oversized households"}
+
+
+def truncation_notes(
+    release: Measured, known: Sequence[Sequence[Tabulation]], used: Sequence[LevelBlock], unknown: Sequence[str]
+) -> str:
+    """Return the notes.
+
+    Args:
+        release: The measurements of the release.
+        known: The tabulations of every universe with public shares.
+        used: The measurements of what truncation drops.
+        unknown: The names of the tabulations without public shares.
+    """
+    left_out = [table.name for table in release.config.catalog.tables if any(t.name in unknown for t in table.outputs)]
+    notes = list(_measured(release, known, used)) if used else []
+    if known and not used:
+        notes.append(
+            "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
+            "from shares in public data, and the intervals include the uncertainty of these shares."
+        )
+    if left_out:
+        notes.append(
+            f"People beyond the thresholds are left out of {enumerated(left_out)}: public data have no shares."
+        )
+    return " ".join(notes)
+
+
+def _measured(release: Measured, known: Sequence[Sequence[Tabulation]], used: Sequence[LevelBlock]) -> Iterator[str]:
+    """Yield the notes on a release that measures something of what truncation drops."""
+    kinds = {block.tabulation.kind for block in used}
+    names = [name for kind, name in MEASURES.items() if kind in kinds]
+    yield (
+        f"The people beyond the thresholds are estimated from the release's own measurements of {enumerated(names)}, "
+        "and from shares in public data for what these don't measure or measure poorly."
+    )
+    regional = [any(b.level.geography.columns for b in blocks) for blocks in (release.blocks.values(), used)]
+    if regional == [True, False]:
+        yield "They are measured for the nation only: public data divide them over its regions."
+    undropped, unmeasured, undivided = [], [], []
+    for universe in known:
+        measures = [block.tabulation for block in used if block.tabulation.beyond in universe]
+        tables = [table for table in release.config.catalog.tables if set(universe).intersection(table.tabulations)]
+        if not measures:
+            unmeasured += tables
+        else:
+            undropped += [] if "dropped" in {t.kind for t in measures} else tables
+            undivided += [t for t in tables if t.truncation and not set(t.truncation).intersection(measures)]
+    if undropped:
+        of = f" of {_tables(undropped)}" if "dropped" in kinds else ""
+        yield f"The release measures no dropped persons{of}: their number per household comes from public data."
+    if undivided:
+        yield f"How they divide over the cells of {_tables(undivided)} comes from public data."
+    if unmeasured:
+        yield (
+            f"Nothing beyond the thresholds of {_tables(unmeasured)} is measured: those people are estimated from "
+            "public data alone."
+        )
+
+
+def _tables(tables: Sequence[Table]) -> str:
+    """The names of tables, each once."""
+    return enumerated(list(dict.fromkeys(table.name for table in tables)))
