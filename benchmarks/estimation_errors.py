@@ -31,6 +31,7 @@ from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import DENSITIES, NORMAL
+from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import Fit, Projection, fit_with, project
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
@@ -152,7 +153,7 @@ def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = 
     found = {name: np.zeros(len(truth)) for name in names}
     held = []
     for drawn, fit in world.draws(draws, seed):
-        for end, cells in (("", everybody(drawn, fit, shares)), ("_CUT", fit)):
+        for end, cells in (("", tied(drawn, everybody(drawn, fit, shares))), ("_CUT", fit)):
             center, width = sums @ cells.estimates, np.sqrt(cells.variance(sums))
             low, high = NORMAL.shortest(-center / width)
             low, high = np.maximum(np.floor(center + width * low), 0), np.ceil(center + width * high)

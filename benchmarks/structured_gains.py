@@ -23,8 +23,8 @@ from phsafe.configs.config import Config
 from phsafe.configs.grid import Counts
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.blind_ties import tied
 from phsafe.estimation.densities import NORMAL
+from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import fit_with, project
 from phsafe.estimation.published_lines import published_lines
 from phsafe.privacy.accountant import plan

@@ -12,7 +12,7 @@ from phsafe.estimation.constraints import is_within
 from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import counts_the_same, identities
 from phsafe.estimation.measurement_vector import measured
-from phsafe.estimation.provable_sums import is_covered, is_occupied
+from phsafe.estimation.provable_sums import is_covered, is_occupied, same_cells
 from phsafe.model.conditions import where
 from phsafe.model.spec import Catalog, Line, Table, Tabulation
 from phsafe.model.tables import CENSUS_2020
@@ -71,13 +71,25 @@ def test_cells_of_part_of_a_universe_prove_nothing_about_the_rest(config):
         assert is_within(config, ph4, ph7) and not is_within(config, ph4, partial)
 
 
+def test_cells_of_the_same_people_are_found_in_the_smallest_sets(config):
+    by_name = {t.name: t for t in config.catalog.tabulations}
+    ages = [tuple(range(first, first + 4)) for first in (3, 8, 13, 18)]
+    assert same_cells(by_name["PH3"], by_name["PH6"]) == tuple(((4 + i,), ages[i]) for i in range(4))
+    assert same_cells(by_name["PH6"], by_name["PH3"]) == tuple((ages[i], (4 + i,)) for i in range(4))
+    assert same_cells(by_name["PH1_num"], by_name["PH7"]) == (((2, 3), (2, 3, 4)),)
+    for one, other in (("PH3", "PH7"), ("PH4", "PH7"), ("PH4", "PH6"), ("PH2", "PH4")):
+        assert same_cells(by_name[one], by_name[other]) == ()
+
+
 def test_too_many_combinations_prove_nothing(config, monkeypatch):
     one, other = config.catalog.tabulation("PH1_num"), config.catalog.tabulation("PH7")
-    assert is_covered(one, other)
-    is_covered.cache_clear()
-    monkeypatch.setattr(provable_sums, "MOST", 1)
-    assert not is_covered(one, other)
-    is_covered.cache_clear()
+    for proof in (is_covered, same_cells):
+        assert proof(one, other)
+        proof.cache_clear()
+        with monkeypatch.context() as few:
+            few.setattr(provable_sums, "MOST", 1)
+            assert not proof(one, other)
+        proof.cache_clear()
 
 
 def test_vacant_units_are_in_no_iteration():

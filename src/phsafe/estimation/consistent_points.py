@@ -9,6 +9,7 @@ region. The counts are then rounded so that all sums remain exact (controlled ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -20,7 +21,7 @@ from scipy import optimize, sparse
 from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import smaller_universes, subgroups
 from phsafe.estimation.densities import Array
-from phsafe.estimation.identities import identities, independent, matrix
+from phsafe.estimation.identities import Identity, identities, independent, matrix
 from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.published_lines import PublishedLines
 
@@ -66,7 +67,9 @@ class _Constraints:
     larger: sparse.csr_array
 
 
-def points(measured: Measured, target: Array, lines: PublishedLines, scale: Array) -> Points:
+def points(
+    measured: Measured, target: Array, lines: PublishedLines, scale: Array, further: Sequence[Identity] = ()
+) -> Points:
     """Return consistent whole counts for the cells of all count tables.
 
     Args:
@@ -74,9 +77,10 @@ def points(measured: Measured, target: Array, lines: PublishedLines, scale: Arra
         target: The unconstrained estimate of every measured cell.
         lines: The published lines.
         scale: The standard deviation of every published line under the fit.
+        further: Identities besides those between truncated counts.
     """
     blocks = lines.blocks
-    sums = identities(measured, blocks)
+    sums = [*identities(measured, blocks), *further]
     inner, nested = list(subgroups(blocks)), list(smaller_universes(measured.config, blocks))
     shown = np.zeros(len(measured.counts), bool)
     for block in blocks:

@@ -15,11 +15,12 @@ from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.estimation.beyond_threshold import Everybody, everybody
-from phsafe.estimation.blind_ties import tied
 from phsafe.estimation.consistent_points import points
 from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
+from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import CellEstimates, fit
+from phsafe.estimation.identities import same_people
 from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
@@ -173,7 +174,11 @@ def joint(release: Measured, cells: CellEstimates) -> Joint:
     """Build the joint model: consistent points, and a standard deviation for every published line."""
     lines = published_lines(release)
     scale = np.sqrt(cells.variance(lines.sums))
-    consistent = points(release, cells.estimates, lines, scale)
+    further = []
+    if isinstance(cells, Everybody):
+        known = [block for block in lines.blocks if block.tabulation.name not in cells.unknown]
+        further = [identity for _, _, identity in same_people(release.config, known)]
+    consistent = points(release, cells.estimates, lines, scale, further)
     return Joint(release, cells, lines, scale, consistent, truncated=not isinstance(cells, Everybody))
 
 

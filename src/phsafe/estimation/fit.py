@@ -104,13 +104,20 @@ class Projection:
                 total[touched[first : first + CHUNK]] -= part.squares(side)
         return np.asarray(np.maximum(total, 0.0))
 
+    def covariance_with(self, sums: sparse.csr_array) -> Array:
+        """Return the exact covariance of all estimates (rows) with a few linear combinations of them (columns)."""
+        weighted = sums.multiply(self.variances).T.tocsr()
+        total = weighted.toarray()
+        for part in self.parts:
+            side = part.identities @ weighted
+            touched, cells = np.unique(side.indices), np.unique(part.identities.indices)
+            removed = part.identities[:, cells].T @ part.solve(side[:, touched].toarray())
+            total[np.ix_(cells, touched)] -= self.variances[cells, None] * removed
+        return np.asarray(total)
+
     def covariance(self, sums: sparse.csr_array) -> Array:
         """Return the exact covariance matrix of a few linear combinations of the estimates."""
-        weighted = sums.multiply(self.variances).tocsr()
-        total = (weighted @ sums.T).toarray()
-        for part in self.parts:
-            side = (part.identities @ weighted.T).toarray()
-            total -= side.T @ part.solve(side)
+        total = sums @ self.covariance_with(sums)
         return np.asarray((total + total.T) / 2)
 
 

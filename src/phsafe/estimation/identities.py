@@ -8,6 +8,7 @@ cell within a tabulation, and in total between tabulations, where the declaratio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from scipy import sparse
 
 from phsafe.configs.config import Config
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
-from phsafe.estimation.provable_sums import adds_up, is_covered
+from phsafe.estimation.provable_sums import adds_up, is_covered, same_cells
 from phsafe.model.levels import TOTAL, digits
 from phsafe.model.spec import Tabulation
 
@@ -36,6 +37,23 @@ def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -
             if counts_the_same(measured.config, one.tabulation, other.tabulation):
                 found += _between(measured.config, one, other)
     return sorted(found, key=lambda identity: len(identity[0]) + len(identity[1]))
+
+
+def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[LevelBlock, LevelBlock, Identity]]:
+    """Yield sums in different universes, at the same level, that count the same people if everybody is counted.
+
+    With thresholds, they differ: each universe drops people of its own from large households.
+    """
+    for one, other in combinations([block for block in blocks if block.tabulation.is_truncated], 2):
+        key = common_group(one, other)
+        if key is None or one.level.key != other.level.key:
+            continue
+        if universe(config, one.tabulation) == universe(config, other.tabulation):
+            continue
+        for mine, theirs in same_cells(one.tabulation, other.tabulation):
+            left, right = gather_groups(one, key, mine), gather_groups(other, key, theirs)
+            for group in left:
+                yield one, other, (np.concatenate(left[group]), np.concatenate(right[group]))
 
 
 def universe(config: Config, tabulation: Tabulation) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ lists. A catalog may declare cells for part of a universe, or count vacant units
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -20,6 +20,8 @@ from phsafe.model.spec import Tabulation
 VACANT = {"HHRACE": "00", "HHSPAN": 0, "TEN": "0", "HHT": "0", "HHT2": "00", "CPLT": "0", "FINAL_POP": 0}
 #: Household types with couples, and the couple types that they can have.
 COUPLES = {"01": "12", "02": "12", "03": "34", "04": "34"}
+#: Stands for the cells that count other rows, too.
+RULED_OUT = (-1, 0)
 #: With more combinations of codes than this, nothing is proven.
 MOST = 100_000
 
@@ -39,24 +41,54 @@ def adds_up(block: LevelBlock) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_covered(small: Tabulation, large: Tabulation) -> bool:
-    """Whether every row in a cell of `small` is in a cell of `large` too."""
-    filters = [condition.terms for condition in (small.persons or Where(), small.units)]
-    within = [Where(tuple(term for term in terms if term[0] != "RTYPE")) for terms in filters]
-    cells, around = list(small.cells.values()), list(large.cells.values())
-    occupied = is_occupied(small)
-    columns = sorted({name for condition in (*within, *cells, *around) for name in condition.columns})
-    choices = [list(_representatives(name, [*within, *cells, *around], occupied)) for name in columns]
-    if prod(map(len, choices)) > MOST:
+    """Whether every row in a cell of `small` is in a cell of `large` too, apart from the filters of `large`."""
+    universe, cells, around = _universe(small), list(small.cells.values()), list(large.cells.values())
+    rows = _rows([universe, *cells, *around], is_occupied(small))
+    if rows is None:
         return False
-    for codes in product(*choices):
-        row = dict(zip(columns, codes, strict=True))
-        counted = _is_possible(row) and all(w.allows(row) for w in within) and any(c.allows(row) for c in cells)
-        if counted and not any(cell.allows(row) for cell in around):
-            return False
-    return True
+    counted = (row for row in rows if universe.allows(row) and any(cell.allows(row) for cell in cells))
+    return all(any(cell.allows(row) for cell in around) for row in counted)
 
 
-def _representatives(name: str, conditions: list[Where], occupied: bool) -> Iterator[Code]:
+@lru_cache(maxsize=1024)
+def same_cells(one: Tabulation, other: Tabulation) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Sets of cells of two tabulations that count exactly the same rows, the smallest that can be proven."""
+    sides = [(_universe(tabulation), tabulation.cells.items()) for tabulation in (one, other)]
+    conditions = [condition for within, cells in sides for condition in (within, *dict(cells).values())]
+    rows = _rows(conditions, is_occupied(one) and is_occupied(other))
+    linked = set()
+    for row in rows or ():
+        found = [[n for n, cell in cells if cell.allows(row)] if within.allows(row) else [] for within, cells in sides]
+        # A row that only one of them counts rules out its cell, and all cells linked with that.
+        ruled_out = [] if all(found) else [RULED_OUT]
+        linked.add(frozenset([*ruled_out, *((side, n) for side, numbers in enumerate(found) for n in numbers)]))
+    parts: list[frozenset[tuple[int, int]]] = []
+    for cells in linked:
+        apart = [part for part in parts if part.isdisjoint(cells)]
+        parts = [*apart, cells.union(*(part for part in parts if part not in apart))]
+    whole = [sorted(part) for part in parts if RULED_OUT not in part]
+    return tuple(
+        sorted((tuple(n for side, n in part if side == 0), tuple(n for side, n in part if side == 1)) for part in whole)
+    )
+
+
+def _universe(tabulation: Tabulation) -> Where:
+    """The filters of a tabulation. Everyone whom a table counts lives in a housing unit, so that isn't compared."""
+    persons = tabulation.persons or Where()
+    return Where(tuple(term for term in (persons & tabulation.units).terms if term[0] != "RTYPE"))
+
+
+def _rows(conditions: Sequence[Where], occupied: bool) -> Iterator[dict[str, Code]] | None:
+    """All possible rows that the conditions tell apart; None if there are too many."""
+    columns = sorted({name for condition in conditions for name in condition.columns})
+    choices = [list(_representatives(name, conditions, occupied)) for name in columns]
+    if prod(map(len, choices)) > MOST:
+        return None
+    rows = (dict(zip(columns, codes, strict=True)) for codes in product(*choices))
+    return (row for row in rows if _is_possible(row))
+
+
+def _representatives(name: str, conditions: Sequence[Where], occupied: bool) -> Iterator[Code]:
     """One code of every set of codes that the conditions don't distinguish; couples are always distinguished."""
     column = PERSONS[name] if name in PERSONS else UNITS[name]
     seen = set()

@@ -1,10 +1,15 @@
-"""Ties between counts with and without truncation: everyone is either within the threshold of a household or beyond it.
+"""Ties: sums that are equal once the people beyond the thresholds are included, although the truncated ones differ.
 
-A cell that is counted blind, from persons and public geography alone, counts everybody. Where a truncated measurement
-counts the same people up to the threshold, their difference is the number of dropped people. Conditioning the estimates
-on these equalities sharpens all three: what a blind count knows well, the truncated tables and the model of dropped
-people learn too. The equality needs every person of the universe to live in a housing unit that counts; validation
-refuses data in which some don't (`phsafe.pipeline.validation.WITHOUT_HOUSING`).
+**Blind counts.** A cell that is counted blind, from persons and public geography alone, counts everybody. Where a
+truncated measurement counts the same people up to the threshold, their difference is the number of dropped people.
+Conditioning the estimates on these equalities sharpens all three: what a blind count knows well, the truncated tables
+and the model of dropped people learn too. The equality needs every person of the universe to live in a housing unit
+that counts; validation refuses data in which some don't (`phsafe.pipeline.validation.WITHOUT_HOUSING`).
+
+**The same people in two universes.** Tables with filters of their own, such as children and own children, may have
+cells for the same people, who are truncated differently. Where the release measures the dropped persons of both, the
+precise table sharpens the other. Where public shares predict them, it mustn't: if the shares are wrong, they are wrong
+for both universes alike, so that two estimates don't make a sharper one.
 """
 
 from __future__ import annotations
@@ -20,20 +25,31 @@ from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects_posterior import widened
 from phsafe.estimation.fit import NormalDraws
-from phsafe.estimation.identities import common_group, counts_the_same, gather_groups, untruncated_cells
+from phsafe.estimation.identities import (
+    Identity,
+    common_group,
+    counts_the_same,
+    gather_groups,
+    matrix,
+    same_people,
+    untruncated_cells,
+)
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
+from phsafe.estimation.published_lines import sum_rows
 
 #: Ties that others imply add nothing: directions with less than this share of the largest variance are left out.
 NEGLIGIBLE = 1e-9
+#: The most numbers in the covariance of all cells with the ties of two universes; this bounds memory.
+MOST = 1 << 25
 
 
 @dataclass(frozen=True)
 class TiedEverybody(Everybody):
-    """Estimates of everybody, given that truncated and dropped people add up to blind counts.
+    """Estimates of everybody, given sums that must be equal.
 
     Attributes:
-        ties: For each tie (row), +1 for its truncated cells and −1 for its blind ones.
-        tie_loads: How much each effect changes the dropped people of each tie.
+        ties: For each tie (row), +1 for the cells of one side and −1 for those of the other.
+        tie_loads: How much each effect changes the difference in dropped people.
         gaps: By how much the estimates without ties violate each one.
     """
 
@@ -44,7 +60,7 @@ class TiedEverybody(Everybody):
     @cached_property
     def _whitened(self) -> tuple[Array, Array]:
         """What makes gaps independent with variance 1, and their covariance with all cells then."""
-        in_fit = self.fit.projection.apply(self.fit.projection.variances[:, None] * self.ties.T.toarray())
+        in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
         values, vectors = linalg.eigh(self.ties @ in_fit + self.tie_loads @ in_effects)
         kept = values > NEGLIGIBLE * values.max()
@@ -76,25 +92,51 @@ class TiedEverybody(Everybody):
 
 
 def tied(measured: Measured, untied: Everybody) -> Everybody:
-    """Condition estimates of everybody on the ties of their blind counts; unchanged if there are none."""
-    signs, means, loads = [], [], []
+    """Condition estimates of everybody on sums that must be equal; unchanged if there are none."""
+    rows: list[Identity] = []
+    means, loads = [], []
     for block, mean, load in untied.blind:
-        for plus, minus, rows in _ties(measured, block):
-            row, values = np.concatenate([plus, minus]), np.repeat([1.0, -1.0], [len(plus), len(minus)])
-            signs.append(sparse.csr_array((values, ([0] * len(row), row)), shape=(1, len(measured.counts))))
-            chosen = sparse.csr_array((np.ones(len(rows)), ([0] * len(rows), rows)), shape=(1, len(mean)))
+        for plus, minus in _blind_ties(measured, block):
+            chosen = sum_rows([minus - block.start], len(mean))
+            rows.append((plus, minus))
             means.append(chosen @ mean)
             loads.append(widened((chosen @ load).tocsr(), len(untied.effects.mean)))
-    if not signs:
+    pairs = _measured_pairs(measured, untied)
+    if pairs:
+        same = matrix(pairs, len(measured.counts))
+        rows += pairs
+        means.append(same @ (untied.beyond - untied.loadings @ untied.effects.mean))
+        loads.append((same @ untied.loadings).tocsr())
+    if not rows:
         return untied
-    ties, tie_loads = sparse.vstack(signs, format="csr"), sparse.vstack(loads, format="csr")
+    ties, tie_loads = matrix(rows, len(measured.counts)), sparse.vstack(loads, format="csr")
     gaps = ties @ untied.fit.estimates + np.concatenate(means) + tie_loads @ untied.effects.mean
     known = {field.name: getattr(untied, field.name) for field in fields(untied)}
     return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps))
 
 
-def _ties(measured: Measured, blind: LevelBlock) -> Iterator[tuple[Positions, Positions, Positions]]:
-    """Yield, for each group and tied cells, the truncated and the blind positions, and the latter within the block."""
+def _measured_pairs(measured: Measured, untied: Everybody) -> list[Identity]:
+    """Sums of the same people in two universes, where the release measures the dropped persons of both.
+
+    Levels with so many groups that the ties wouldn't fit into memory are left out.
+    """
+    blocks = measured.blocks.values()
+    dropped = {(b.tabulation.beyond, b.level.geography) for b in blocks if b.tabulation.kind == "dropped"}
+    known = [
+        b for b in blocks if b.tabulation.name not in untied.unknown and (b.tabulation, b.level.geography) in dropped
+    ]
+    by_level: dict[str, list[Identity]] = {}
+    for block, _, pair in same_people(measured.config, known):
+        by_level.setdefault(block.level.key, []).append(pair)
+    pairs: list[Identity] = []
+    for found in sorted(by_level.values(), key=len):
+        if (len(pairs) + len(found)) * len(measured.counts) <= MOST:
+            pairs += found
+    return pairs
+
+
+def _blind_ties(measured: Measured, blind: LevelBlock) -> Iterator[Identity]:
+    """Yield, for each group and tied cells, the truncated and the blind positions."""
     config, whole = measured.config, set(untruncated_cells(measured.config, blind))
     cells = list(blind.tabulation.cells)
     found: dict[tuple[int, ...], list[tuple[Positions, Positions]]] = {}
@@ -116,4 +158,4 @@ def _ties(measured: Measured, blind: LevelBlock) -> Iterator[tuple[Positions, Po
     by_cell = any(len(mine) == 1 for mine in found)
     for mine, pairs in found.items():
         if len(mine) == 1 or not by_cell:  # Cells tied one by one imply their total.
-            yield from ((plus, minus, minus - blind.start) for plus, minus in pairs)
+            yield from pairs

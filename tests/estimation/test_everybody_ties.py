@@ -1,17 +1,19 @@
-"""Blind counts tie to truncated ones through dropped people, which sharpens both."""
+"""Sums that are equal once everybody is counted are tied, which sharpens the less precise side."""
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import sparse
 
 from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
-from phsafe.estimation import estimate_frames
+from phsafe.estimation import estimate_frames, everybody_ties
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.blind_ties import TiedEverybody, tied
+from phsafe.estimation.everybody_ties import TiedEverybody, tied
 from phsafe.estimation.fit import fit
+from phsafe.estimation.identities import matrix, same_people
 from phsafe.estimation.measurement_vector import measured
 from phsafe.estimation.published_lines import sum_rows
 from phsafe.pipeline.scan import Settings, count
@@ -86,18 +88,85 @@ def test_totals_are_tied_where_no_cell_is(population, noisy):
     release = measured(config, noisy(config, population[0], seed=5))
     model = tied(release, everybody(release, fit(release)))
     assert isinstance(model, TiedEverybody)
-    assert model.ties.shape[0] == 1 + len(STATES)
+    totals_only, children = 1 + len(STATES), 4 * (1 + len(STATES))
+    assert model.ties.shape[0] == totals_only + children
     households = totals(release, "PH2", "state_*")
     assert households @ model.estimates == pytest.approx(
         totals(release, "PH1_num", "state_*") @ model.estimates, abs=1e-4
     )
 
 
-def test_only_structured_releases_have_ties(population, noisy):
-    config = structured("us-measured").with_sensitivity("tight")
+@pytest.mark.parametrize(
+    ("name", "drop", "ties"),
+    [
+        ("us-measured", [], 4 * (1 + len(STATES))),
+        ("us-measured", [("PH6_dropped", "state_*")], 4),
+        ("us-measured", [("PH3_dropped", level) for level in ("state_*", "state_A-G", "state_H,I")], 4),
+        ("us-measured", [("PH6_dropped", "usa_*"), ("PH6_dropped", "state_*")], 0),
+        ("us", [], 0),
+    ],
+)
+def test_own_children_are_tied_where_the_dropped_ones_of_both_tables_are_measured(population, noisy, name, drop, ties):
+    config = structured(name, drop).with_sensitivity("published")
     release = measured(config, noisy(config, population[0], seed=2))
     untied = everybody(release, fit(release))
-    assert tied(release, untied) is untied
+    model = tied(release, untied)
+    assert (model.ties.shape[0] if isinstance(model, TiedEverybody) else 0) == ties
+    assert ties or model is untied
+
+
+def test_own_children_are_equal_without_thresholds_only(population, noisy):
+    config, (kept, everyone) = structured("us-measured"), population
+    release = measured(config, noisy(config, kept, scale=0))
+    pairs = [pair for *_, pair in same_people(config, release.blocks.values())]
+    rows = matrix(pairs, len(release.counts))
+    assert rows.shape[0] == 4 * (1 + len(STATES))
+    assert not np.any(rows @ np.concatenate([everyone[key] for key in release.blocks]))
+    assert np.any(rows @ np.concatenate([kept[key] for key in release.blocks]))
+
+
+def test_ties_sharpen_the_children_of_ph6(population, noisy):
+    config, (kept, everyone) = structured("us-measured").with_sensitivity("published"), population
+    scores = []
+    for seed in range(8):
+        release = measured(config, noisy(config, kept, seed=seed))
+        untied = everybody(release, fit(release))
+        model = tied(release, untied)
+        children, total = (totals(release, "PH6", level) for level in ("state_*", "usa_*"))
+        assert (children @ model.estimates).sum() == pytest.approx(float((total @ model.estimates)[0]), abs=1e-3)
+        assert np.sqrt(model.variance(children)).max() < np.sqrt(untied.variance(children)).min() / 4
+        truth = np.concatenate([everyone[key] for key in release.blocks]).astype(float)
+        cells = sparse.eye_array(len(truth), format="csr")[release.blocks["PH6", "state_*"].positions().ravel()]
+        scores += list((cells @ (model.estimates - truth)) / np.sqrt(model.variance(cells)))
+    assert 0.85 < np.mean(np.abs(scores) < 1.645) < 0.95
+
+
+@pytest.mark.parametrize("name", ["us-measured", "us"])
+def test_finished_tables_show_the_same_own_children(population, noisy, name):
+    """Also where public shares predict the dropped ones, so that nothing is tied."""
+    config = structured(name).with_sensitivity("published")
+    frames = noisy(config, population[0], seed=4)
+    everybody_counted, truncated = (
+        estimate_frames(config, frames, target=target).tables for target in ("everybody", "truncated")
+    )
+    lines = {"PH3": [3, 4, 5, 6, 7], "PH6": [1, 2, 7, 12, 17]}
+
+    def shown(tables):
+        keys = ["REGION_TYPE", "REGION_ID", "CELL"]
+        rows = [tables[t].filter(pl.col("CELL").is_in(lines[t]), ITERATION_CODE="*").sort(keys) for t in lines]
+        return [row["ESTIMATE"].to_list() for row in rows]
+
+    ph3, ph6 = shown(everybody_counted)
+    assert ph3 == ph6
+    ph3, ph6 = shown(truncated)
+    assert ph3 != ph6
+
+
+def test_levels_with_too_many_ties_for_memory_are_left_untied(population, noisy, monkeypatch):
+    config = structured("us-measured").with_sensitivity("published")
+    release = measured(config, noisy(config, population[0], seed=2))
+    monkeypatch.setattr(everybody_ties, "MOST", 8 * len(release.counts))
+    assert tied(release, everybody(release, fit(release))).ties.shape[0] == 4
 
 
 def test_finished_tables_use_the_ties(population, noisy):
