@@ -10,8 +10,8 @@ from phsafe.estimation.people_counted import coverage_text, interval_command, li
 LIMITS = {f"PH{i}": 6 if i in (3, 6) else 10 for i in range(1, 9)}
 LEFT_OUT = (
     "These tables count at most 10 people per household (6 people of the universe in PH3 and PH6) and leave out the "
-    "others. Totals of all people are higher. Given the noise, a 90 % interval contains the value without them about "
-    "nine times in ten."
+    "others. Given the noise, a 90 % interval contains the value without them about nine times in ten; totals of all "
+    "people are higher."
 )
 COUNTED = "a 90 % interval contains the true value about nine times in ten."
 
@@ -85,7 +85,7 @@ def test_tables_without_public_shares_leave_people_out(made):
 def test_cells_that_are_never_truncated_are_an_exception(made):
     estimates = made("independent")
     structured = replace(estimates, config=estimates.config.with_sensitivity("structured"))
-    assert "leave out the others, except in cells that read only the person. Totals" in coverage_text(structured)
+    assert "leave out the others, except in cells that read only the person. Given" in coverage_text(structured)
     assert limit_text(structured, spec(structured, "PH3")).endswith("except in cells that read only the person.")
     assert limit_text(structured, spec(structured, "PH4")).endswith("leaves out the others.")
 

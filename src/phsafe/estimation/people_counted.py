@@ -64,13 +64,13 @@ def coverage_text(estimates: Estimates) -> str:
     everybody = any(truncated(config, table) for table in finished if table.name not in left_out)
     known = " and what is known about very large households" if everybody else ""
     value = "the value without them" if left_out and not everybody else "the true value"
-    covers = f"Given the noise{known}, a 90 % interval contains {value} about nine times in ten."
+    covers = f"Given the noise{known}, a 90 % interval contains {value} about nine times in ten"
     if not left_out:
-        return covers
+        return f"{covers}."
     if everybody:
-        return f"{covers} People beyond the thresholds are left out of {_listed(list(left_out))}."
+        return f"{covers}. People beyond the thresholds are left out of {_listed(list(left_out))}."
     but = _exception(config, finished)
-    return f"{_most(left_out)}{but}. Totals of all people are higher. {covers}"
+    return f"{_most(left_out)}{but}. {covers}; totals of all people are higher."
 
 
 def _exception(config: Config, tables: Sequence[Table]) -> str:
