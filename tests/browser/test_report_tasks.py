@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 import math
 import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -177,10 +179,10 @@ def test_compare_two_states(report, estimates, open_page):
         (("CA", "*"), ("CA", "H"), math.inf),
     ],
 )
-def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(
+def test_the_interval_of_a_difference_is_not_shorter_than_that_of_the_joint_fit(
     report, estimates, open_page, first, second, together
 ):
-    """Except for counts close to zero: the page knows that no count is negative, and the exact interval doesn't."""
+    """Except for counts close to zero: the page knows that no count is negative, and the joint fit doesn't."""
     names = {"VT": "Vermont", "WY": "Wyoming", "CA": "California", "NV": "Nevada", "RI": "Rhode Island", "HI": "Hawaii"}
     groups = {"*": "Total population", "A": "A  White alone", "B": "B  Black or African American alone",
               "G": "G  Two or more races", "H": "H  Hispanic or Latino"}  # fmt: skip
@@ -208,9 +210,9 @@ def test_the_interval_of_a_difference_is_not_shorter_than_the_exact_one(
         assert inside
         for row in inside:
             cells = [f"{table}[{region}, {group}, {row['CELL']}]" for region, group in (first, second)]
-            exact = estimates.interval(" - ".join(cells))
-            assert float(row["DIFFERENCE"]) == pytest.approx(exact.estimate, abs=1e-6)
-            assert float(row["UPPER_90"]) - float(row["LOWER_90"]) >= 0.99 * (exact.upper - exact.lower), cells
+            fitted = estimates.interval(" - ".join(cells))
+            assert float(row["DIFFERENCE"]) == pytest.approx(fitted.estimate, abs=1e-6)
+            assert float(row["UPPER_90"]) - float(row["LOWER_90"]) >= 0.99 * (fitted.upper - fitted.lower), cells
 
 
 def test_add_three_states(report, estimates, open_page):
@@ -226,12 +228,38 @@ def test_add_three_states(report, estimates, open_page):
     for row, cell in zip(section.get_by_role("row").all()[1:], sums, strict=True):
         assert tuple(row.get_by_role("cell").all_inner_texts()) == rounded_texts(cell, spec(estimates, "PH2"))
     command = section.get_by_text("phsafe interval RELEASE").inner_text()
-    exact = estimates.interval(re.search('"(.*)"', command)[1])
-    assert exact.estimate == sums[0][0]
-    assert sums[0][1] <= exact.lower and exact.upper <= sums[0][2]
+    fitted = estimates.interval(re.search('"(.*)"', command)[1])
+    assert fitted.estimate == sums[0][0]
+    assert sums[0][1] <= fitted.lower and fitted.upper <= sums[0][2]
     _, content = download(page, section.get_by_role("button", name="CSV"))
     rows = list(csv.DictReader(io.StringIO(content.decode())))
     assert [tuple(int(row[name]) for name in ("SUM", "LOWER_90", "UPPER_90")) for row in rows] == sums
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [({"target": "truncated"}, "phsafe interval RELEASE --target truncated"), ({"method": "independent"}, "")],
+)
+def test_commands_fit_the_tables(release, open_page, tmp_path, options, command, phsafe_command):
+    """A command estimates what the tables do; the independent method has none, and errors that are unrelated."""
+    tables = phsafe.estimate(release, **options)
+    page = open_page(phsafe.report(release, tmp_path / "r.html", estimates=tables), "#add&add=STATE+06&add=STATE+41")
+    shown = page.locator(".command").all_inner_texts()
+    assert len(shown) == (2 if command else 0) and all(text.startswith(f'{command} "') for text in shown)
+    expect(page.get_by_text("as if their errors were unrelated")).to_be_visible()
+    if command:
+        words = shlex.split(shown[1].replace("RELEASE", str(release.path)))
+        outcome = phsafe_command(*words[1:], "--json")
+        total = number(page.locator("#add-table tbody td").first.inner_text())
+        assert json.loads(outcome.out)["ESTIMATE"] == pytest.approx(total, rel=1e-2)
+    else:
+        pick(page, "First: region", "Vermont")
+        pick(page, "Second: region", "Wyoming")
+        d, lower, upper = expected_difference(values(tables, "PH1", "VT")[0], values(tables, "PH1", "WY")[0], 1)
+        _, content = download(page, page.get_by_role("button", name="CSV: download the comparison"))
+        row = next(csv.DictReader(io.StringIO(content.decode())))
+        difference = [float(row[name]) for name in ("DIFFERENCE", "LOWER_90", "UPPER_90")]
+        assert difference == pytest.approx([d, lower, upper], abs=1e-6)
 
 
 @pytest.fixture(scope="session")

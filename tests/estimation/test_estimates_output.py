@@ -113,6 +113,26 @@ def test_workbook_prints_whole_regions_with_headings(estimates, written):
         assert len(sheet.col_breaks.brk) == -(-len(table.shell) // 3) - 1
 
 
+def test_every_file_says_that_people_are_left_out(estimates, written):
+    """The independent method leaves out people beyond the thresholds."""
+    book = openpyxl.load_workbook(written / "tables.xlsx")
+    notes = {row[0]: row[1] for name in ("Cover", "Notes") for row in book[name].iter_rows(values_only=True)}
+    assert "the difference of the two estimates is more than noise" in notes["Comparing"]
+    assert "phsafe interval" not in notes["Comparing"] and "use the interval" in notes["△"]
+    own = " Counts at most 6 people of its universe per household and leaves out the others."
+    assert book["PH3"]["A2"].value == f"Universe: Population in households under 18 years.{own}"
+    metadata = json.loads((written / "tables" / "csv-metadata.json").read_text())
+    descriptions = {table["dc:title"]: table["dc:description"] for table in metadata["tables"]}
+    codebook = pl.read_csv(written / "tables" / "codebook.csv", infer_schema=False)
+    row = codebook.filter(pl.col("TABLE") == "PH3", pl.col("COLUMN").fill_null("") == "")
+    for text in (notes["PH3"], descriptions["PH3"], row["MEANING"][0]):
+        assert own in text
+    page = (written / "tables" / "codebook.md").read_text()
+    for text in (notes["Intervals"], metadata["dc:description"], page):
+        assert "at most 10 people per household (6 people of the universe in PH3 and PH6) and leave out" in text
+        assert "totals of all people are higher." in text
+
+
 def test_cover_says_who_publishes_and_how_to_cite(estimates, tmp_path):
     about = {
         "title": "Households 2030", "agency": "Bureau of Examples", "contact": "data@example.org", "date": "2031-05-01",
@@ -252,6 +272,14 @@ def test_command_estimates_a_real_release(folder, tmp_path):
     assert result.exit_code == 0, result.output
     assert pl.read_csv(tmp_path / "out" / "PH7.csv", separator="|")["ESTIMATE"].min() >= 0
     assert estimate(Release.open(folder), "joint").tables["PH1"].columns == COLUMNS
+    assert "the people beyond the thresholds are estimated" in result.output
+    result = run(folder, tmp_path / "truncated", "--target", "truncated")
+    assert "leave out the others. Given the noise, a 90 % interval contains the value without them" in " ".join(
+        result.output.split()
+    )
+    book = openpyxl.load_workbook(tmp_path / "truncated" / "tables.xlsx")
+    notes = dict(book["Notes"].iter_rows(values_only=True))
+    assert "phsafe interval RELEASE --target truncated EXPRESSION" in notes["Comparing"]
 
 
 def test_command_reports_all_reasons_for_refusal(folder, tmp_path):

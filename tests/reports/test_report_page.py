@@ -171,22 +171,38 @@ def test_what_is_not_given_is_not_invented(two_page):
         assert f"{name} not given" in shown
 
 
-def test_truncation_is_stated_in_people(two, two_estimates, two_page, tmp_path):
+def test_truncation_is_stated_in_people(two, two_estimates, two_page):
     shown = words(two_page)
     for name, people in two_estimates.diagnostics["truncation"]["people"].items():
-        limit = two.config.tau[name]
-        assert f"{limit} about {people['estimate']:,} ({people['lower']:,} – {people['upper']:,})" in shown
-    assert "add the others back" in shown
-    truncated = phsafe.estimate(two, target="truncated")
-    shown = words(phsafe.report(two, tmp_path / "r.html", estimates=truncated))
-    assert "leave the others out" in shown and "about 0" not in shown
+        stated = re.search(rf"{two.config.tau[name]} about ([\d,]+) \(([\d,]+) – ([\d,]+)\)", shown)
+        assert stated, people
+    assert "add the others back" in shown and "contains the true value about nine times in ten" in shown
+
+
+def test_people_beyond_the_limit_are_rounded_to_the_digits_that_mean_something(two, two_estimates, tmp_path):
+    people = {"PH2": {"estimate": 305, "lower": 0, "upper": 993}}
+    diagnostics = two_estimates.diagnostics | {"truncation": {"people": people, "about": "x"}}
+    page = phsafe.report(two, tmp_path / "r.html", estimates=replace(two_estimates, diagnostics=diagnostics))
+    assert "10 about 300 (0 – 1,000)" in words(page)
+
+
+@pytest.mark.parametrize("options", [{"target": "truncated"}, {"method": "independent"}])
+def test_a_page_of_truncated_tables_says_so_first(two, options, tmp_path):
+    page = phsafe.report(two, tmp_path / "r.html", estimates=phsafe.estimate(two, **options))
+    shown, joint = words(page), "target" in options
+    lead = "Each number is an estimate. These tables count at most 10 people per household (6 people of the universe in"
+    assert lead in shown and "true value" not in shown
+    assert shown.count("leaves out the others") == 8
+    assert "People beyond it" not in shown and "about 0" not in shown
+    assert data(page)["interval"] == ("phsafe interval RELEASE --target truncated" if joint else "")
+    assert ("interval from the joint fit" in shown) == ('id="add-command"' in page.read_text()) == joint
 
 
 @pytest.mark.parametrize("people", [3, {"PH2": 3}, {"PH2": {"estimate": "<b>", "lower": 0, "upper": 1}}, {"PH2": {}}])
 def test_hostile_numbers_of_people_are_not_shown(two, two_estimates, people, tmp_path):
     diagnostics = two_estimates.diagnostics | {"truncation": {"people": people, "about": "x"}}
     page = phsafe.report(two, tmp_path / "r.html", estimates=replace(two_estimates, diagnostics=diagnostics))
-    assert "leave the others out" in words(page)
+    assert "10 not given" in words(page) and not re.search(r"about [<\d]+ \(", words(page))
 
 
 def test_a_page_about_the_nation_is_small(tmp_path):

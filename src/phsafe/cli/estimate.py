@@ -15,12 +15,17 @@ def estimate(
     method: Annotated[
         str,
         typer.Option(
-            metavar="METHOD", help="joint: fit all tables together; independent: each table alone, as in 2020."
+            metavar="METHOD",
+            help="joint: fit all tables together; independent: each table alone, as in 2020, without people beyond "
+            "the thresholds.",
         ),
     ] = "joint",
     target: Annotated[
         str | None,
-        typer.Option(help="everybody: include people beyond the thresholds (default); truncated: omit them."),
+        typer.Option(
+            help="everybody: include people beyond the thresholds (default of the joint method); truncated: leave them "
+            "out (the independent method always does)."
+        ),
     ] = None,
     draws: Annotated[
         int, typer.Option(metavar="N", help="Write N joint draws of all values to draws.parquet.", show_default=False)
@@ -34,6 +39,7 @@ def estimate(
     from phsafe.errors import Reasons
     from phsafe.estimation import estimate as run
     from phsafe.estimation.estimates_output import check_format
+    from phsafe.estimation.people_counted import coverage_text, how_estimated
     from phsafe.estimation.posterior_draws import check_draws
     from phsafe.releases.release_folder import Release
     from phsafe.system.atomic_writes import check_new_folder
@@ -53,12 +59,11 @@ def estimate(
     result(
         {
             "folder": str(out), "release_id": estimates.release_id, "method": estimates.method,
-            "tables": list(estimates.tables), "left_out": estimates.diagnostics["left_out"],
-            "noise_test": estimates.diagnostics["noise_test"],
+            "target": estimates.diagnostics["target"], "tables": list(estimates.tables),
+            "left_out": estimates.diagnostics["left_out"], "noise_test": estimates.diagnostics["noise_test"],
         }
     )  # fmt: skip
     note(linked(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.", out))
     note("To read: tables.xlsx. To compute with: tables/, with names of regions, groups and lines.")
-    if "truncation" in estimates.diagnostics:
-        note(estimates.diagnostics["truncation"]["about"])
+    note(how_estimated(estimates) or coverage_text(estimates))
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

@@ -63,6 +63,7 @@ DOCUMENTS: dict[str, dict[str, str]] = {
     | _ID
     | {
         "method": "joint or independent",
+        "target": "everybody, or truncated if people beyond the thresholds are left out",
         "tables": "the names of the tables",
         "left_out": "tables that can't be computed from this release, with the reason",
         "noise_test": "the test of whether the measurements agree within their noise, as in diagnostics.json",

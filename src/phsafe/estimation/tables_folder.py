@@ -18,6 +18,7 @@ import polars as pl
 from phsafe.configs.config import Config
 from phsafe.configs.names import coverage, iteration_names, region_names
 from phsafe.estimation.named_tables import NAMED_COLUMNS, NAMED_KEY, NamedColumn, named
+from phsafe.estimation.people_counted import coverage_text, limit_text
 from phsafe.model.spec import Line, Table
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ def shown_tables(estimates: Estimates) -> list[Table]:
     return [table for table in estimates.config.catalog.tables if table.name in estimates.tables]
 
 
+def described(estimates: Estimates, table: Table) -> str:
+    """What a table is about, and whom it leaves out."""
+    return f"{table.title}. Universe: {table.universe}.{limit_text(estimates, table)}"
+
+
 def codebook(estimates: Estimates) -> pl.DataFrame:
     """Every column, and every code of a column that has codes: TABLE, COLUMN, CODE and MEANING."""
     return pl.DataFrame(list(_codes(estimates)), schema=dict.fromkeys(CODEBOOK_COLUMNS, pl.String), orient="row")
@@ -81,7 +87,7 @@ def _codes(estimates: Estimates) -> Iterator[tuple[str, str, str, str]]:
     for code, label in iteration_names(config).items():
         yield "", "ITERATION_CODE", code, label
     for table in shown_tables(estimates):
-        yield table.name, "", "", f"{table.title}. Universe: {table.universe}. Race and ethnicity: {_whose(table)}."
+        yield table.name, "", "", f"{described(estimates, table)} Race and ethnicity: {_whose(table)}."
         for line in table.shell:
             yield table.name, "CELL", str(line.number), _meaning(table, line)
 
@@ -102,7 +108,8 @@ def _meaning(table: Table, line: Line) -> str:
 
 def _page(estimates: Estimates, book: pl.DataFrame) -> str:
     """The codebook as Markdown, for people."""
-    parts = [f"# Codebook: {_cell(product_title(estimates.config))}", _cell(estimates.cite()), _markdown(
+    parts = [f"# Codebook: {_cell(product_title(estimates.config))}", _cell(estimates.cite()),
+             _cell(coverage_text(estimates)), _markdown(
         "Columns", "column", book.filter(pl.col("CODE") == "", pl.col("COLUMN") != "").select("COLUMN", "MEANING")
     )]  # fmt: skip
     for column, title in (("REGION_TYPE", "Region types"), ("REGION_ID", "Regions"), ("ITERATION_CODE", "Groups")):
@@ -137,12 +144,12 @@ def _descriptor(estimates: Estimates) -> dict[str, Any]:
         "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
         "dc:title": product_title(estimates.config),
         "dc:description": f"Finished tables for {coverage(estimates.config)}, with 90 % intervals. Noise that protects "
-        "privacy was added to the counts; the intervals account for it.",
+        f"privacy was added to the counts. {coverage_text(estimates)}",
         "dc:bibliographicCitation": estimates.cite(),
         "dc:creator": f"PHSafe {version('phsafe')}",
         **{name: text for name, text in known.items() if text},
         "tables": [
-            *(_table(table.name, f"{table.title}. Universe: {table.universe}.", _columns(estimates, table), NAMED_KEY)
+            *(_table(table.name, described(estimates, table), _columns(estimates, table), NAMED_KEY)
               for table in tables),
             _table("codebook", "Every column and code of the tables.", _codebook_columns(), CODEBOOK_KEY),
         ],

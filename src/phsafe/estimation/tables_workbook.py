@@ -6,7 +6,7 @@ and its interval. Strings are always written as plain text, never as formulas or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from itertools import groupby
@@ -19,7 +19,8 @@ import xlsxwriter
 from phsafe.configs.names import coverage, iteration_names
 from phsafe.display.numbers import FLAG, FLAG_TEXT, is_wide
 from phsafe.estimation.named_tables import named
-from phsafe.estimation.tables_folder import product_title, shown_tables
+from phsafe.estimation.people_counted import coverage_text, how_estimated, interval_command, limit_text
+from phsafe.estimation.tables_folder import described, product_title, shown_tables
 from phsafe.model.spec import Table
 
 if TYPE_CHECKING:
@@ -37,20 +38,7 @@ NUMBER_WIDTH = 11
 LETTER, MARGIN, SCALE, LINES_A_PAGE, ROWS_A_PAGE = 1, 0.5, 61, 3, 52
 #: How many letters of the front pages fit in a line.
 LINE_LENGTH = 80
-HINT = f"{FLAG} marks an {FLAG_TEXT}. Filter with the arrows in row {BODY}. The sheet {NOTES} explains the intervals."
-NOTE = (
-    "Estimates ({method} method) with 90 % credible intervals. The intervals account for the noise that protects "
-    "privacy{truncation}, not for {without}errors in the census itself.{about}"
-)
-READING = (
-    ("Intervals", "If the interval is 950 to 1,050, the true count is in it with a probability of 90 %, given the "
-     "published noise. Nine out of ten such intervals contain the true value; one in ten doesn't."),
-    (FLAG, f"The {FLAG_TEXT}. Read such a cell as small rather than as a number, and don't divide by it."),
-    ("Comparing", "If two intervals don't overlap, the two values differ. If they do, compute the interval of the "
-     "difference: phsafe interval, or estimates.compare in Python."),
-    ("Adding up", "Don't add up the ends of intervals: that gives an interval that is too wide. Errors of different "
-     "cells are related; phsafe interval takes that into account."),
-)  # fmt: skip
+HINT = f"{FLAG} marks an {FLAG_TEXT}: use the interval. The sheet {NOTES} explains intervals. Filter in row {BODY}."
 #: Keep the library from turning strings into formulas, links or numbers.
 PLAIN = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 #: A font that every program has, or another of the same width, so that pages are the same everywhere.
@@ -69,9 +57,10 @@ def write_workbook(estimates: Estimates, path: Path) -> None:
         for table in shown_tables(estimates):
             sheet = book.add_worksheet(table.name)
             frame = named(estimates.config, estimates.tables[table.name])
-            _write_head(sheet, table, formats)
+            whom = limit_text(estimates, table)
+            _write_head(sheet, table, whom, formats)
             rows = _write_body(sheet, table, frame, formats)
-            _set_up_page(sheet, table, rows)
+            _set_up_page(sheet, table, whom, rows)
 
 
 def _formats(book: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -126,11 +115,12 @@ def _write_cover(sheet: Any, estimates: Estimates, formats: dict[str, Any]) -> N
         ("Cite as", estimates.cite()),
         ("Release", estimates.release_id or "unknown"),
         ("Method", estimates.method),
+        ("Intervals", coverage_text(estimates)),
         ("Made with", f"PHSafe {version('phsafe')}"),
     ]
     row = _write_pairs(sheet, 2, facts, formats) + 1
     sheet.write_string(row, 0, "Sheets", formats["head"])
-    tables = [(table.name, f"{table.title}. Universe: {table.universe}.") for table in shown_tables(estimates)]
+    tables = [(table.name, described(estimates, table)) for table in shown_tables(estimates)]
     _write_pairs(sheet, row + 1, tables, formats)
     for i, (name, _) in enumerate(tables, start=row + 1):
         sheet.write_url(i, 0, f"internal:'{name}'!A1", formats["link"], string=name)
@@ -140,26 +130,36 @@ def _write_notes(sheet: Any, estimates: Estimates, formats: dict[str, Any]) -> N
     """Write how to read the numbers, and the codes of race and ethnicity."""
     _front_page(sheet)
     sheet.write_string(0, 0, "How to read the tables", formats["title"])
-    row = _write_pairs(sheet, 2, [("Estimates", _note(estimates)), *READING], formats) + 1
+    row = _write_pairs(sheet, 2, list(_reading(estimates)), formats) + 1
     sheet.write_string(row, 0, "Race or ethnicity", formats["head"])
     _write_pairs(sheet, row + 1, list(iteration_names(estimates.config).items()), formats)
 
 
-def _note(estimates: Estimates) -> str:
-    """What the intervals account for."""
-    about = estimates.diagnostics.get("truncation", {}).get("about", "")
-    return NOTE.format(
-        method=estimates.method,
-        truncation=" and for the truncation of large households" if about else "",
-        without="" if about else "the truncation of large households or for ",
-        about=f" {about}" if about else "",
+def _reading(estimates: Estimates) -> Iterator[tuple[str, str]]:
+    """How to read the numbers: what intervals contain, the flag, differences and sums."""
+    command = interval_command(estimates)
+    yield "Estimates", f"Made by the {estimates.method} method from noisy counts. {how_estimated(estimates)}".strip()
+    yield "Intervals", f"{coverage_text(estimates)} Intervals don't account for errors in the census itself."
+    yield FLAG, f"An {FLAG_TEXT}: use the interval instead of the estimate, and don't divide by it."
+    compute = f"compute its interval: {command} EXPRESSION in a terminal, or estimates.compare in Python"
+    yield (
+        "Comparing",
+        (
+            "If two intervals don't overlap, the difference of the two estimates is more than noise. If they overlap, "
+            f"{compute if command else 'it could be noise'}."
+        ),
+    )
+    related = " Errors of different cells are related; an interval of the sum, computed in the same way, is narrower."
+    yield (
+        "Adding up",
+        (f"Don't add up the ends of intervals: that gives an interval that is too wide.{related if command else ''}"),
     )
 
 
-def _write_head(sheet: Any, table: Table, formats: dict[str, Any]) -> None:  # noqa: ANN401
+def _write_head(sheet: Any, table: Table, whom: str, formats: dict[str, Any]) -> None:  # noqa: ANN401
     """Write title, universe, hint and two header rows: the lines of the shell, and the three columns of each."""
     sheet.write_string(0, 0, f"{table.name}. {table.title}", formats["title"])
-    sheet.write_string(1, 0, f"Universe: {table.universe}")
+    sheet.write_string(1, 0, f"Universe: {table.universe}.{whom}")
     sheet.write_string(2, 0, HINT)
     for column, (name, width) in enumerate(KEYS.items()):
         sheet.write_string(BODY - 1, column, name, formats["key"])
@@ -197,7 +197,7 @@ def _write_body(sheet: Any, table: Table, frame: pl.DataFrame, formats: dict[str
     return regions
 
 
-def _set_up_page(sheet: Any, table: Table, regions: Sequence[tuple[str, str]]) -> None:  # noqa: ANN401
+def _set_up_page(sheet: Any, table: Table, whom: str, regions: Sequence[tuple[str, str]]) -> None:  # noqa: ANN401
     """Set up filters and printing: no region and no line is split between pages, and each page has its headings."""
     last, wide = _last_column(table), LINES_A_PAGE * len(VALUES)
     sheet.autofilter(BODY - 1, 0, BODY + len(regions) - 1, last)
@@ -211,8 +211,8 @@ def _set_up_page(sheet: Any, table: Table, regions: Sequence[tuple[str, str]]) -
     # The title is in the header of every page, so its rows aren't printed.
     sheet.print_area(BODY - 2, 0, BODY + len(regions) - 1, last)
     title, universe = (text[:100].replace("&", "&&") for text in (f"{table.name}. {table.title}", table.universe))
-    sheet.set_header(f"&L&B{title}&B. Universe: {universe}&R{FLAG} {FLAG_TEXT}")
-    sheet.set_footer("&L&A&RPage &P of &N")
+    sheet.set_header(f"&L&B{title}&B. Universe: {universe}&R{FLAG} {FLAG_TEXT}: use the interval")
+    sheet.set_footer(f"&L&A&C{whom.strip()}&RPage &P of &N")
     sheet.set_v_pagebreaks(list(range(len(KEYS) + wide, last, wide)))
     sheet.set_h_pagebreaks([BODY + row for row in page_starts(regions)])
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from phsafe.display.html import Child, Html, el
+from phsafe.estimation.people_counted import interval_command
 from phsafe.reports.page_controls import (
     checkbox,
     choice,
@@ -39,8 +40,8 @@ def compare(subject: Subject) -> Html | None:
         el(
             "p",
             "The difference has its own 90 % interval. If the interval excludes zero, the difference is more than "
-            "noise; otherwise noise alone could explain it. If you look at many pairs, about one in ten will seem to "
-            "differ even if none does.",
+            "noise; otherwise noise alone could explain it. Of many pairs that are in truth equal, about one in "
+            "ten will seem to differ by more than noise.",
         ),
         controls(
             "compare",
@@ -50,11 +51,13 @@ def compare(subject: Subject) -> Html | None:
         el("noscript", el("p", "Comparing needs JavaScript.", class_="note")),
         el("p", id="compare-result", class_="result", aria_live="polite"),
         el("div", id="compare-table", class_="filled"),
-        _exact(
+        _how(
+            subject,
             "compare",
-            "The interval is computed from the two published intervals, as if their errors were unrelated, and widened "
-            "a little because groups that are fitted to a common total can err in opposite directions. This command "
-            "computes the exact interval from the release, taking into account how the errors are related:",
+            "The interval is computed from the two published intervals, as if their errors were unrelated.",
+            " It is widened a little because groups that are fitted to a common total can err in opposite directions. "
+            "This command computes the interval from the joint fit, which takes into account how the errors are "
+            "related:",
         ),
     )
 
@@ -90,11 +93,12 @@ def add_up(subject: Subject) -> Html | None:
         el("noscript", el("p", "Adding up needs JavaScript.", class_="note")),
         el("p", id="add-result", class_="result", aria_live="polite"),
         el("div", id="add-table", class_="filled"),
-        _exact(
+        _how(
+            subject,
             "add",
             "The bounds of the sum are the sums of the bounds. That is at least a 90 % interval: wide enough however "
-            "strongly the errors of the regions are correlated. This command computes the exact interval from the "
-            "release, which is usually narrower:",
+            "strongly the errors of the regions are correlated.",
+            " This command computes the interval from the joint fit, which is usually narrower:",
         ),
     )
 
@@ -124,10 +128,16 @@ def chart(subject: Subject) -> Html | None:
     )  # fmt: skip
 
 
-def _exact(name: str, how: str) -> Html:
-    """How an interval is computed, and the command for the exact one; hidden until there is one."""
-    note = el("p", how, class_="note")
-    return el("div", note, el("p", el("code", id=f"{name}-command"), class_="command"), id=f"{name}-exact", hidden=True)
+def _how(subject: Subject, name: str, how: str, joint: str) -> Html:
+    """How an interval is computed, and the command for the one from the joint fit, if there is a joint fit.
+
+    It is hidden until there is an interval.
+    """
+    command = (
+        el("p", el("code", id=f"{name}-command"), class_="command") if interval_command(subject.estimates) else None
+    )
+    note = el("p", how, joint if command else None, class_="note")
+    return el("div", note, command, id=f"{name}-how", hidden=True)
 
 
 def _first(subject: Subject) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from phsafe.display.html import Html, el
 from phsafe.display.numbers import FLAG_TEXT
 from phsafe.estimation.estimates import VALUES
+from phsafe.estimation.people_counted import interval_command
 from phsafe.model.spec import Table
 from phsafe.reports.page_controls import full_label
 from phsafe.reports.report_subject import Subject
@@ -35,6 +36,8 @@ def payload(subject: Subject) -> Html:
         "citation": subject.citation,
         "release": subject.release_id,
         "flag": FLAG_TEXT,
+        # Empty for tables that were fitted one by one.
+        "interval": interval_command(subject.estimates),
     }  # fmt: skip
     text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     # Only these characters could end the script element or open another; escaped, the JSON means the same.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import version
 
 from phsafe.display.html import Child, Html, el, join, printable
-from phsafe.display.numbers import FLAG, FLAG_TEXT, plural
+from phsafe.display.numbers import FLAG, FLAG_TEXT, plural, supported_place
+from phsafe.estimation.people_counted import coverage_text, how_estimated, limits, truncated, truncation
 from phsafe.reports.page_elements import facts, section, table
 from phsafe.reports.report_subject import Subject
 
@@ -21,15 +22,15 @@ def how_to_read(subject: Subject) -> Html:
         el("h3", "Estimate and interval"),
         el(
             "p",
-            "Random noise was added to every count to protect people, so each number here is an estimate. The 90 % "
-            "interval shows how far off it may be: of all such intervals, about nine in ten contain the true value. It "
-            f"accounts for the noise{_and_truncation(subject)}, not for errors in the data collection itself.",
+            "Random noise was added to every count to protect people, so each number here is an estimate, and the 90 % "
+            f"interval shows how far off it may be. {coverage_text(subject.estimates)} Intervals don’t account for "
+            "errors in the data collection itself.",
         ),
         el("h3", f"What {FLAG} means"),
         el(
             "p",
-            f"{FLAG} marks an {FLAG_TEXT}. The noise is then as large as the number: a count is small, and an average "
-            "of a group this small says little. Use a larger region or group, or add up several.",
+            f"{FLAG} marks an {FLAG_TEXT}: use the interval. The noise is as large as the number, so the estimate "
+            "alone says little. Use a larger region or group, or add up several.",
         ),
         el("h3", "Rounding"),
         el(
@@ -42,31 +43,21 @@ def how_to_read(subject: Subject) -> Html:
     )
 
 
-def _and_truncation(subject: Subject) -> str:
-    return " and for the people beyond the limits below" if _people(subject) else ""
-
-
-def _people(subject: Subject) -> Mapping[str, object]:
-    """The people beyond the thresholds by tabulation, as the diagnostics state them."""
-    truncation = subject.estimates.diagnostics.get("truncation")
-    people = truncation.get("people") if isinstance(truncation, dict) else None
-    return people if isinstance(people, dict) else {}
-
-
 def _truncation(subject: Subject) -> Html | None:
     """What truncation does, in people."""
-    config, people = subject.config, _people(subject)
+    estimates, config = subject.estimates, subject.config
+    left_out, people = limits(estimates), truncation(estimates).get("people")
+    added = people if isinstance(people, dict) else {}
     rows: list[list[Child]] = []
     for spec in subject.tables:
-        for tabulation in spec.tabulations:
-            if tabulation.is_truncated and tabulation.name in config.tau:
-                shown = _range(people.get(tabulation.name))
-                rows.append([join(el("b", spec.name), " ", spec.title), str(config.tau[tabulation.name]), shown])
+        tabulation = truncated(config, spec)
+        if tabulation is not None:
+            beyond = "left out" if spec.name in left_out else _range(added.get(tabulation.name))
+            rows.append([join(el("b", spec.name), " ", spec.title), str(config.tau[tabulation.name]), beyond])
     if not rows:
         return None
-    whole = any(row[2] != NOT_GIVEN for row in rows)
-    about = subject.estimates.diagnostics.get("truncation")
-    source = about.get("about") if isinstance(about, dict) else None
+    everybody = len(left_out) < len(rows)
+    head: list[Child] = ["Table", "Limit per household", "People beyond it, in all regions together"]
     return join(
         el("h3", "Very large households"),
         el(
@@ -74,27 +65,28 @@ def _truncation(subject: Subject) -> Html | None:
             "To protect people in very large households, the release counts at most a fixed number of people in each "
             "household. ",
             "The tables here add the others back, using an estimate of their number. "
-            if whole
-            else "The tables here leave the others out, so they are slightly low. ",
-            printable(source) if isinstance(source, str) else None,
+            if everybody
+            else "The tables here leave the others out, so totals of all people are higher. ",
+            printable(how_estimated(estimates)),
         ),
         table(
-            "People beyond the limit, in all regions together",
-            ["Table", "Limit per household", "People beyond it" if whole else "People beyond it (not estimated)"],
-            rows,
+            "People in very large households",
+            head if everybody else head[:2],
+            rows if everybody else [row[:2] for row in rows],
             class_="limits",
         ),
     )
 
 
 def _range(people: object) -> str:
-    """The number of people beyond a threshold, with its interval."""
-    if not isinstance(people, dict):
+    """The number of people beyond a threshold with its interval, rounded to the digits that the interval supports."""
+    parts = [people.get(name) for name in ("estimate", "lower", "upper")] if isinstance(people, dict) else []
+    known = [part for part in parts if isinstance(part, int) and 0 <= part < 10**12]
+    if len(known) != 3:
         return NOT_GIVEN
-    parts = [people.get(name) for name in ("estimate", "lower", "upper")]
-    if not all(isinstance(part, int) and 0 <= part < 10**12 for part in parts):
-        return NOT_GIVEN
-    return f"about {parts[0]:,} ({parts[1]:,} – {parts[2]:,})"
+    estimate, lower, upper = known
+    unit = 10 ** supported_place((estimate, lower, upper), average=False)
+    return f"about {round(estimate / unit) * unit:,} ({lower // unit * unit:,} – {-(-upper // unit) * unit:,})"
 
 
 def citing(subject: Subject) -> Html:
@@ -125,4 +117,6 @@ def _facts(subject: Subject) -> Iterator[tuple[Child, Child]]:
     yield "Release", el("code", subject.release_id)
     yield "Area", subject.places
     yield "Tables", f"{plural(len(subject.tables), 'table')}, {subject.estimates.method} method"
+    if limits(subject.estimates):
+        yield "Not counted", "people beyond a limit per household: see “How to read the numbers”"
     yield "Made with", f"PHSafe {version('phsafe')}"

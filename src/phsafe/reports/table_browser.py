@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from phsafe.display.html import Child, Html, el
 from phsafe.display.numbers import FLAG, FLAG_TEXT, NOTHING, Cell, is_wide, rounded_texts, texts
+from phsafe.estimation.people_counted import coverage_text, limit_text
 from phsafe.model.spec import Line, Table
 from phsafe.reports.page_controls import (
     checkbox,
@@ -31,10 +32,10 @@ def browse(subject: Subject) -> Html:
         "Tables",
         el(
             "p",
-            "Each number is an estimate; in nine cases out of ten, the true value is in the 90 % interval beside it. ",
+            f"Each number is an estimate. {coverage_text(subject.estimates)} ",
             el("span", FLAG, class_="mark"),
-            f" marks an {FLAG_TEXT}: the group is too small for a reliable number. Numbers are rounded to the digits "
-            "that their interval supports. ",
+            f" marks an {FLAG_TEXT}: use the interval. Numbers are rounded to the digits that their interval "
+            "supports. ",
             el("a", "How to read the numbers", href="#read"),
         ),
         controls(
@@ -68,7 +69,7 @@ def _card(subject: Subject, table: Table, group: Group) -> Html:
     return el(
         "article",
         el("h3", el("b", table.name), " ", table.title, id=f"table-{table.name}"),
-        el("p", f"Universe: {table.universe}", class_="universe"),
+        el("p", f"Universe: {table.universe}.{limit_text(subject.estimates, table)}", class_="universe"),
         el("p", f"{table.name} is not published for this group.", class_="absent", hidden=cells is not None),
         el(
             "table",
@@ -115,7 +116,7 @@ def _row(table: Table, line: Line, cell: Cell | None, top: float) -> Html:
 def _flag(shown: bool) -> Html:
     """The mark of a cell whose interval is wider than its estimate, with text for screen readers."""
     mark: list[Child] = [el("span", FLAG, aria_hidden="true"), el("span", f"({FLAG_TEXT}) ", class_="sr")]
-    return el("a", *mark, href="#read", class_="mark", title=FLAG_TEXT, hidden=not shown)
+    return el("a", *mark, href="#read", class_="mark", title=f"{FLAG_TEXT}: use the interval", hidden=not shown)
 
 
 def _whisker(cell: Cell | None, top: float) -> Html:

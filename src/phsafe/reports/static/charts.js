@@ -42,7 +42,7 @@ function dotPlot(rows, average, label, reference) {
   }
   const key = draw("g", { class: "plot" }, draw("line", { x1: left, x2: left + 30, y1: bottom + 18, y2: bottom + 18, class: "span" }),
     draw("circle", { cx: left + 15, cy: bottom + 18, r: 4, class: "dot" }), words(left + 38, bottom + 22, "estimate and 90 % interval"));
-  const note = narrow ? [left, bottom + 40] : [left + 220, bottom + 22];
+  const note = narrow ? [left, bottom + 40] : [left + 250, bottom + 22];
   const wide = draw("g", { class: "plot wide" }, draw("circle", { cx: note[0] + 6, cy: note[1] - 4, r: 4, class: "dot" }),
     words(note[0] + 18, note[1], `△ ${data.flag}`));
   const line = reference && draw("g", {}, draw("line", { x1: left, x2: left + 30, y1: note[1] + 16, y2: note[1] + 16, class: "reference" }),

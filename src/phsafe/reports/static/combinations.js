@@ -4,6 +4,7 @@ const MORE = "more than noise", MAYBE = "could be noise";
 // Estimates that are fitted to a common total can err in opposite directions. Among n of them with equal noise, the
 // correlation of two errors is never below -1/(n-1), so the variance of a difference is at most n/(n-1) times the sum.
 function widening(first, second) {
+  if (!data.interval) return 1;
   const sizes = [];
   const type = (region) => region.split(" ")[0];
   if (first.region !== second.region && type(first.region) === type(second.region)) {
@@ -39,6 +40,11 @@ function resultTable(caption, head, rows) {
 const shortRegion = (region) => (region === "USA 1" ? "US" : data.tiles[region]?.[0] || region.split(" ")[1]);
 const cellName = (table, region, group, line) => `${table}[${shortRegion(region)}, ${group}, ${line}]`;
 
+// The command for the interval from the joint fit; a page of tables that were fitted one by one has no place for it.
+function showCommand(place, expression) {
+  if (data.interval) $(place).textContent = `${data.interval} "${expression}"`;
+}
+
 function showComparison() {
   const name = chosen("compare-table"), table = data.tables[name];
   const [first, second] = ["first", "second"].map((who) => ({ region: chosen(who), group: chosen(`${who}-group`) }));
@@ -48,7 +54,7 @@ function showComparison() {
   const same = first.group === second.group ? data.iterations[first.group] : first.region === second.region ? data.regions[first.region] : "";
   const [left, right] = [first, second].map((who) => cellsOf(name, who.region, who.group));
   const place = $("#compare-table"), result = $("#compare-result");
-  $("#compare-exact").hidden = !left || !right;
+  $("#compare-how").hidden = !left || !right;
   place.replaceChildren();
   if (!left || !right) {
     const absent = left ? second : first;
@@ -66,7 +72,7 @@ function showComparison() {
   const [line, , label] = table.lines[0];
   result.textContent = `${label}: ${a} minus ${b} is ${text(cells[0])}: ${verdict(cells[0])}.`;
   const names = [first, second].map((who) => cellName(name, who.region, who.group, line));
-  $("#compare-command").textContent = `phsafe interval RELEASE "${names.join(" - ")}"`;
+  showCommand("#compare-command", names.join(" - "));
   const columns = ["TABLE", "CELL", "LABEL", "FIRST", "FIRST_ESTIMATE", "FIRST_LOWER_90", "FIRST_UPPER_90", "SECOND",
     "SECOND_ESTIMATE", "SECOND_LOWER_90", "SECOND_UPPER_90", "DIFFERENCE", "LOWER_90", "UPPER_90", "VERDICT"];
   const [nameA, nameB] = [first, second].map((who) => groupName(who.region, who.group));
@@ -83,7 +89,7 @@ function showSum() {
   place.replaceChildren();
   const absent = regions.filter((region) => !cellsOf(name, region, group));
   $("#add").classList.toggle("unused", regions.length < 2);
-  $("#add-exact").hidden = regions.length < 2 || absent.length > 0;
+  $("#add-how").hidden = regions.length < 2 || absent.length > 0;
   if (regions.length < 2 || absent.length) {
     result.textContent = absent.length ? `${name} is not published for ${among}.` : "Choose at least two regions.";
     return;
@@ -95,8 +101,7 @@ function showSum() {
   result.textContent = `${label} in ${listed} together: ${flagged(cells[0], false).replace("(", "(at least 90 % interval ")}.`;
   place.append(resultTable(`${name} ${table.title}: ${listed}: ${among}`, ["Line", "Sum", "At least 90 % interval"],
     table.lines.map(([, , full], i) => [full, flagged(cells[i], false).split(" (")[0], texts(cells[i], false)[1]])));
-  const expression = regions.map((region) => cellName(name, region, group, line)).join(" + ");
-  $("#add-command").textContent = `phsafe interval RELEASE "${expression}"`;
+  showCommand("#add-command", regions.map((region) => cellName(name, region, group, line)).join(" + "));
   const columns = ["TABLE", "REGIONS", "ITERATION_CODE", "RACE_ETHNICITY", "CELL", "LABEL", "SUM", "LOWER_90", "UPPER_90"];
   const rows = table.lines.map(([number, lineLabel], i) => [name, names.join("; "), group, among, number, lineLabel, ...cells[i]].map(String));
   const content = { columns, rows, isText: (i) => [0, 1, 2, 3, 5].includes(i) };
