@@ -25,10 +25,10 @@ def table(header: str) -> list[list[str]]:
     return [lines[0], *lines[2:]]
 
 
-def covered(header: str, config: str, region: str) -> dict[tuple[str, str], float]:
-    """Table and level → the coverage in percent, from the first column of a config."""
+def covered(header: str, config: str, region: str, occurrence: int = 0) -> dict[tuple[str, str], float]:
+    """Table and level → the coverage in percent, from one of the columns of a config."""
     names, *rows = table(header)
-    column = names.index(f"`{config}`")
+    column = [number for number, name in enumerate(names) if name == f"`{config}`"][occurrence]
     return {
         (row[0], row[1].removeprefix(f"{region} ")): float(row[column])
         for row in rows
@@ -60,6 +60,10 @@ def test_coverage_is_that_of_the_measurements(config):
     ]
     (row,) = re.findall(rf"\| `{config}`, [^|]+\| ([^|]+) \| ([^|]+) \| ([^|]+) \|", FAQ)
     assert list(row) == expected
+    if config == "us-measured":
+        states, usa = (covered(nation, config, region, -1) for region in ("state", "nation"))
+        small = f"covers {span(states.values())} in states and {span(pooled(usa))} in the nation"
+        assert f"With one million synthetic households, `{config}` {small}" in FAQ
 
 
 def test_margins_are_those_of_2020():
