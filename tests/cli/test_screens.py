@@ -1,5 +1,6 @@
 """What a terminal shows: one screen for the demo, totals first, examples in the help, links, and corrections."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from phsafe.cli.app import app
 from phsafe.cli.console import linked
 from phsafe.cli.examples import EXAMPLES
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 ROOT = typer.main.get_command(app)
 #: The size of a terminal that has not been changed.
 LINES, COLUMNS = 24, 80
@@ -31,7 +33,15 @@ def leaves(command=ROOT, prefix=""):
             yield f"{prefix}{name}"
 
 
-def test_the_demo_fits_on_one_screen(phsafe_command, tmp_path, monkeypatch):
+def sample(page):
+    """The truth and the width of the interval in each line of the printed table."""
+    lines = re.findall(r" ([\d,]+) +[\d,]+ +([\d,]+) – ([\d,]+)", page)
+    assert len(lines) == 4
+    numbers = ((int(number.replace(",", "")) for number in line) for line in lines)
+    return {truth: high - low for truth, low, high in numbers}
+
+
+def test_the_demo_fits_on_one_screen_and_the_readme_shows_its_output(phsafe_command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     outcome = phsafe_command("demo")
@@ -39,6 +49,8 @@ def test_the_demo_fits_on_one_screen(phsafe_command, tmp_path, monkeypatch):
     lines = outcome.out.splitlines()
     assert len(lines) <= LINES and max(map(len, lines)) <= COLUMNS
     assert "PH7 Total Population in Occupied Housing Units by Tenure" in outcome.out and "PH8" not in outcome.out
+    # The draw of the noise hardly changes a width: by 0.5 % in twelve runs.
+    assert sample(outcome.out) == pytest.approx(sample((REPOSITORY / "README.md").read_text()), rel=0.05)
     files = [line.split()[0] for line in lines if line.startswith("  phsafe-demo/")]
     assert len(files) == 3 and all(Path(name).exists() for name in files)
     for line in lines:
