@@ -109,6 +109,8 @@ def test_bad_measurements_are_refused(three_states, noisy):
     cases = {
         "expected positive variances, but 2 are not": pl.col("VARIANCE") * (pl.int_range(pl.len()) > 1),
         "expected positive variances, but 6 are not": pl.lit(float("nan")).alias("VARIANCE"),
+        "at most 10,000,000,000 people, but 6 are larger or not numbers": pl.lit(10**15).alias("COUNT"),
+        "but 3 are larger or not numbers": pl.lit(float("nan")).alias("COUNT"),
         "expected one of Discrete Gaussian, Two-Sided": pl.lit("Cauchy").alias("NOISE_DISTRIBUTION"),
     }
     for message, change in cases.items():

@@ -23,6 +23,7 @@ from phsafe.estimation.public_shares import HIGHEST_REGION, PublicShares, public
 from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.universe_model import UniverseModel
+from phsafe.model.schema import US_STATES
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
 
@@ -174,13 +175,14 @@ def test_some_measurements_of_truncation_suffice(population, noisy, drop):
         ),
         (
             "PH1_dropped PH3_dropped PH4_dropped PH6_dropped",
-            "The release measures no dropped persons: their number per household comes from public data.",
+            "The release measures no dropped persons: their number per household comes from public data. "
+            "How these people divide over the cells of PH1 and PH4 comes from public data.",
         ),
         (
             "PH3_dropped",
             "The release measures no dropped persons of PH3: their number per household comes from public data.",
         ),
-        ("PH7_oversized", "How they divide over the cells of PH7 comes from public data."),
+        ("PH7_oversized", "How these people divide over the cells of PH7 comes from public data."),
         (
             "PH6_dropped PH6_oversized",
             "Nothing beyond the thresholds of PH6 is measured: those people are estimated from public data alone.",
@@ -192,14 +194,56 @@ def test_notes_say_what_a_release_does_not_measure(population, noisy, drop, sent
     release = measured(config, noisy(config, population[1], seed=6))
     about = everybody(release, fit(release)).about
     assert about.endswith(sentence)
-    assert about.count(". ") == (1 if drop else 0)
+    assert about.count(". ") == sentence.count(". ") + bool(drop)
 
 
 def test_notes_say_what_is_measured_for_the_nation_only(population, noisy):
     config = measuring_config([(t.name, level) for t in CENSUS_2020.truncation for level in STATE_LEVELS])
     release = measured(config, noisy(config, population[1], seed=6))
     about = everybody(release, fit(release)).about
-    assert about.endswith("They are measured for the nation only: public data divide them over its regions.")
+    assert about.endswith("are measured for the nation only: public data divide them over its regions.")
+
+
+def test_notes_say_which_tables_are_measured_for_the_nation_only(population, noisy):
+    config = measuring_config([(name, level) for name in ("PH3_dropped", "PH3_oversized") for level in STATE_LEVELS])
+    release = measured(config, noisy(config, population[1], seed=6))
+    about = everybody(release, fit(release)).about
+    assert about.endswith("Those of PH3 are measured for the nation only: public data divide them over its regions.")
+
+
+def test_dropped_persons_count_for_every_table_of_their_universe(population, noisy):
+    """Also if the table that they are named after isn't measured."""
+    drop = ("PH1_num", "PH2")
+    config, without = measuring_config(drop), measuring_config((*drop, "PH1_dropped"))
+
+    def deviation(config):
+        release = measured(config, noisy(config, population[1], seed=6))
+        model = everybody(release, fit(release))
+        row = sum_rows([release.blocks["PH7", "usa_*"].positions().ravel()], len(release.counts))
+        return float(model.dropped(row)[1][0]) ** 0.5, model.about
+
+    (sharp, about), (wide, _) = deviation(config), deviation(without)
+    assert sharp < wide / 3
+    assert "no dropped persons" not in about
+
+
+def test_a_release_of_the_nation_alone_uses_the_shares_of_its_states():
+    """Without levels of states, the nation of Hawaii alone is Hawaii."""
+    shares = public_shares()
+    assert shares.regions("PH7", ["15"]) == shares.region("PH7", "15") > 2
+    assert shares.regions("PH7", ["15", "44"]) == pytest.approx(
+        (shares.region("PH7", "15") + shares.region("PH7", "44")) / 2
+    )
+    assert shares.regions("PH7", list(US_STATES)) == 1
+
+
+def test_people_beyond_are_stated_without_a_level_of_everyone(population, noisy):
+    config = measuring_config()
+    total = [level.key for level in config.catalog.levels if level.iteration_level.is_total]
+    config = measuring_config([(t.name, key) for t in config.catalog.tabulations if not t.beyond for key in total])
+    people = estimate_frames(config, noisy(config, population[1], seed=6)).diagnostics["truncation"]["people"]
+    assert set(people) == {"PH1_num", "PH3", "PH4", "PH7"}
+    assert all(one["lower"] > 0 for one in people.values())
 
 
 def test_oversized_households_of_groups_that_are_not_tabulated_still_count(population, noisy):

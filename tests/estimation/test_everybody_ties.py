@@ -169,6 +169,19 @@ def test_levels_with_too_many_ties_for_memory_are_left_untied(population, noisy,
     assert tied(release, everybody(release, fit(release))).ties.shape[0] == 4
 
 
+def test_ties_sharpen_what_is_said_about_the_people_beyond(population, noisy):
+    """Blind counts of the same people also say how many truncation dropped, without any measurement of them."""
+    config, (kept, everyone) = structured("us"), population
+    release = measured(config, noisy(config, kept, seed=6))
+    untied = everybody(release, fit(release))
+    row = totals(release, "PH7", "usa_*")
+    model = tied(release, untied)
+    (mean,), (variance,) = model.dropped(row)
+    assert variance < untied.dropped(row)[1][0] / 4
+    assert abs(mean - (everyone["PH7", "usa_*"].sum() - kept["PH7", "usa_*"].sum())) < 4 * np.sqrt(variance)
+    assert model.about.endswith("Counts without a threshold include the same people, and sharpen these estimates.")
+
+
 def test_finished_tables_use_the_ties(population, noisy):
     """The intervals of totals at * are those of the blind count, so they are narrow."""
     config, (kept, everyone) = structured("us-measured"), population

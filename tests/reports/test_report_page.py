@@ -179,6 +179,13 @@ def test_truncation_is_stated_in_people(two, two_estimates, two_page):
     assert "add the others back" in shown and "contains the true value about nine times in ten" in shown
 
 
+def test_the_whole_note_on_people_beyond_the_limit_is_shown(two, two_estimates, tmp_path):
+    note = f"{'A sentence about measurements. ' * 20}The last sentence."
+    diagnostics = two_estimates.diagnostics | {"truncation": {"people": {}, "about": note}}
+    page = phsafe.report(two, tmp_path / "r.html", estimates=replace(two_estimates, diagnostics=diagnostics))
+    assert note in words(page)
+
+
 def test_people_beyond_the_limit_are_rounded_to_the_digits_that_mean_something(two, two_estimates, tmp_path):
     people = {"PH2": {"estimate": 305, "lower": 0, "upper": 993}}
     diagnostics = two_estimates.diagnostics | {"truncation": {"people": people, "about": "x"}}

@@ -153,7 +153,7 @@ def _unbounded(
         above = n[:, list(line)].sum(axis=1)
         w = unknowns.covariance[done][:, list(line)][:, :, list(line)].sum(axis=(1, 2))
         middle, lead = above * d, np.square(d) - z2 * v
-        root = np.sqrt(np.square(middle) - lead * (np.square(above) - z2 * w))
+        root = np.sqrt(np.maximum(np.square(middle) - lead * (np.square(above) - z2 * w), 0))
         point = above / d * (1 + (1 - unknowns.power) * cv2 * (1 + 3 * cv2 * (1 + 5 * cv2)))
         spread = np.sqrt(w + np.square(above / d) * v) / d
         result[:, done, i] = point, (middle - root) / lead, (middle + root) / lead, spread

@@ -65,6 +65,10 @@ class Everybody:
         """Return the covariance matrix of a few linear combinations of the estimates, one per row."""
         return self.fit.covariance(sums) + self.effects.covariance((sums @ self.loadings).tocsr())
 
+    def dropped(self, sums: sparse.csr_array) -> tuple[Array, Array]:
+        """Return the people beyond the thresholds in linear combinations of cells: mean and variance, one per row."""
+        return np.asarray(sums @ self.beyond), self.effects.variance((sums @ self.loadings).tocsr())
+
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""
         beyond = self.beyond[:, None] + self.loadings @ self.effects.draws(standard)

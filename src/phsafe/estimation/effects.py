@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from phsafe.estimation.densities import Array
@@ -17,7 +16,6 @@ from phsafe.estimation.public_shares import PublicShares
 from phsafe.model.levels import TOTAL, IterationLevel
 from phsafe.model.spec import Tabulation
 
-Labels = NDArray[np.int64]
 #: (region, iteration code).
 Group = tuple[str, str]
 
@@ -126,10 +124,6 @@ class Leaves:
         """The smallest regions."""
         return list(dict.fromkeys(region for region, _ in self.groups))
 
-    def labels(self, groups: Sequence[Group], which: int) -> Labels:
-        """Number the regions (0) or the iterations (1) of groups."""
-        return np.unique([group[which] for group in groups], return_inverse=True)[1].astype(np.int64)
-
     def includes(self, level: IterationLevel) -> bool:
         """Whether an iteration level is one of this kind."""
         codes = {code for _, code in self.groups}
@@ -203,7 +197,8 @@ def _expected(measured: Measured, leaves: Leaves, people: Array, outside: Array 
     name = next(t.name for t in leaves.tabulations if shares.knows(t.name))
     tau, regions = measured.config.tau[name], leaves.regions
     rarity = shares.rarity(name, tau)
-    rate = shares.share(name, tau) * np.array([shares.region(name, region) for region in regions]) ** rarity
+    within = [measured.config.states if leaves.width == 0 else [region] for region in regions]
+    rate = shares.share(name, tau) * np.array([shares.regions(name, codes) for codes in within]) ** rarity
     codes = list(dict.fromkeys(code for _, code in leaves.groups))
     iteration = np.array([shares.factor(name, "iterations", code) for code in codes]) ** rarity
     inside = people.reshape(len(regions), len(codes))

@@ -20,7 +20,7 @@ from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import CellEstimates, fit
-from phsafe.estimation.identities import same_people
+from phsafe.estimation.identities import same_people, untruncated_cells
 from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
@@ -156,12 +156,11 @@ def _people_beyond(release: Measured, cells: Everybody) -> dict[str, dict[str, i
     found: dict[str, dict[str, int]] = {}
     for (name, _), block in release.blocks.items():
         known = block.tabulation.is_truncated and name not in cells.unknown
-        if not known or name in found or not block.level.iteration_level.is_total:
+        whole = set(untruncated_cells(release.config, block)) == set(block.tabulation.cells)
+        if not known or whole or name in found or not block.level.iteration_level.covers:
             continue
-        row = sum_rows([block.positions().ravel()], len(release.counts))
-        number = float((row @ cells.beyond)[0])
-        variance = float(cells.effects.variance((row @ cells.loadings).tocsr())[0])
-        margin = float(special.ndtri(0.95) * np.sqrt(variance))
+        means, variances = cells.dropped(sum_rows([block.positions().ravel()], len(release.counts)))
+        number, margin = float(means[0]), float(special.ndtri(0.95) * np.sqrt(variances[0]))
         found[name] = {
             "estimate": round(max(number, 0)),
             "lower": int(np.floor(max(number - margin, 0))),

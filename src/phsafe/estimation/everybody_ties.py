@@ -58,19 +58,19 @@ class TiedEverybody(Everybody):
     gaps: Array = field(kw_only=True, repr=False)
 
     @cached_property
-    def _whitened(self) -> tuple[Array, Array]:
-        """What makes gaps independent with variance 1, and their covariance with all cells then."""
+    def _whitened(self) -> tuple[Array, Array, Array]:
+        """What makes gaps independent with variance 1, and their covariance with all cells and all effects then."""
         in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
         values, vectors = linalg.eigh(self.ties @ in_fit + self.tie_loads @ in_effects)
         kept = values > NEGLIGIBLE * values.max()
         root = vectors[:, kept] / np.sqrt(values[kept])
-        return root, np.asarray((in_fit + self.loadings @ in_effects) @ root)
+        return root, np.asarray((in_fit + self.loadings @ in_effects) @ root), np.asarray(in_effects @ root)
 
     @property
     def estimates(self) -> Array:
         """The estimate of every cell, everybody counted."""
-        root, shared = self._whitened
+        root, shared, _ = self._whitened
         return np.asarray(self.fit.estimates + self.beyond - shared @ (self.gaps @ root))
 
     def variance(self, sums: sparse.csr_array) -> Array:
@@ -83,11 +83,18 @@ class TiedEverybody(Everybody):
         shared = sums @ self._whitened[1]
         return np.asarray(super().covariance(sums) - shared @ shared.T)
 
+    def dropped(self, sums: sparse.csr_array) -> tuple[Array, Array]:
+        """Return the people beyond the thresholds in linear combinations of cells: mean and variance, one per row."""
+        root, _, in_effects = self._whitened
+        mean, variance = super().dropped(sums)
+        removed = sums @ (self.loadings @ in_effects)
+        return mean - removed @ (self.gaps @ root), np.maximum(variance - np.square(removed).sum(axis=1), 0.0)
+
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""
         effects, cells = self.effects.draws(standard), self.fit.errors(standard)
         gaps = self.ties @ cells + self.tie_loads @ effects
-        root, shared = self._whitened
+        root, shared, _ = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
 
 
@@ -112,6 +119,8 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
     ties, tie_loads = matrix(rows, len(measured.counts)), sparse.vstack(loads, format="csr")
     gaps = ties @ untied.fit.estimates + np.concatenate(means) + tie_loads @ untied.effects.mean
     known = {field.name: getattr(untied, field.name) for field in fields(untied)}
+    if len(rows) > len(pairs):
+        known["about"] += " Counts without a threshold include the same people, and sharpen these estimates."
     return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps))
 
 

@@ -67,6 +67,12 @@ def counts_the_same(config: Config, one: Tabulation, other: Tabulation) -> bool:
     return universe(config, one) == universe(config, other) and is_covered(one, other) and is_covered(other, one)
 
 
+def is_beyond(config: Config, tabulation: Tabulation, members: Iterable[Tabulation]) -> bool:
+    """Whether a tabulation measures what the threshold of a universe drops, given its members."""
+    source = tabulation.beyond
+    return source is not None and any(counts_the_same(config, source, member) for member in members)
+
+
 def independent(rows: Iterable[Identity], unknown: NDArray[np.bool_]) -> sparse.csr_array:
     """The identities that are not implied by earlier ones, as rows of a sparse matrix.
 

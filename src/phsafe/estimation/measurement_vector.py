@@ -17,6 +17,8 @@ from phsafe.model.levels import Level
 from phsafe.model.spec import Tabulation
 
 Positions = NDArray[np.int64]
+#: The largest noisy count that can be one of people; far larger ones exceed the precision of the fit.
+MOST = 10_000_000_000
 
 
 @dataclass(frozen=True)
@@ -116,3 +118,7 @@ def _problems(tabulation: Tabulation, level: Level, rows: pl.DataFrame) -> Itera
     bad = rows.select((~(variance.is_finite() & (variance > 0))).sum()).item()
     if bad:
         yield f"{where}: expected positive variances, but {bad} are not"
+    count = pl.col("COUNT").cast(pl.Float64)
+    large = rows.select((~(count.is_finite() & (count.abs() <= MOST))).sum()).item()
+    if large:
+        yield f"{where}: expected noisy counts of at most {MOST:,} people, but {large} are larger or not numbers"

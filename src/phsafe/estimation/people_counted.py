@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phsafe.configs.config import Config
+from phsafe.configs.names import enumerated
 from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.spec import Table, Tabulation
 
@@ -68,7 +69,7 @@ def coverage_text(estimates: Estimates) -> str:
     if not left_out:
         return f"{covers}."
     if everybody:
-        return f"{covers}. People beyond the thresholds are left out of {_listed(list(left_out))}."
+        return f"{covers}. People beyond the thresholds are left out of {enumerated(list(left_out))}."
     but = _exception(config, finished)
     return f"{_most(left_out)}{but}. {covers}; totals of all people are higher."
 
@@ -85,16 +86,12 @@ def _most(left_out: Mapping[str, int]) -> str:
     """How many people per household the tables count at most."""
     usual = Counter(left_out.values()).most_common(1)[0][0]
     others = "; ".join(
-        f"{limit} people of the universe in {_listed([name for name, own in left_out.items() if own == limit])}"
+        f"{limit} people of the universe in {enumerated([name for name, own in left_out.items() if own == limit])}"
         for limit in dict.fromkeys(left_out.values())
         if limit != usual
     )
     exceptions = f" ({others})" if others else ""
     return f"These tables count at most {usual} people per household{exceptions} and leave out the others"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def interval_command(estimates: Estimates) -> str:

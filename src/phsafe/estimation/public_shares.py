@@ -7,7 +7,7 @@ for small groups otherwise.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -105,6 +105,12 @@ class PublicShares:
         """The share of a region relative to all, or that of the state around it; 1 if neither is known."""
         known = self.tabulations.get(tabulation, {}).get("regions", {})
         return float(known.get(code, known.get(code[:STATE_DIGITS], 1.0)))
+
+    def regions(self, tabulation: str, codes: Sequence[str]) -> float:
+        """The share of several regions together: their mean, or 1 if they are all regions with a share."""
+        known = self.tabulations.get(tabulation, {}).get("regions", {})
+        everywhere = len(codes) > 1 and set(codes) >= set(known)
+        return 1.0 if everywhere else float(np.mean([self.region(tabulation, code) for code in codes]))
 
     def dropped(self, tabulation: str, tau: int) -> float:
         """Dropped people per person of the universe."""

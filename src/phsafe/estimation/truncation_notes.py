@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from phsafe.configs.names import enumerated
+from phsafe.estimation.identities import is_beyond
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.model.spec import Table, Tabulation
 
@@ -45,28 +46,36 @@ def _measured(release: Measured, known: Sequence[Sequence[Tabulation]], used: Se
         f"The people beyond the thresholds are estimated from the release's own measurements of {enumerated(names)}, "
         "and from shares in public data for what these don't measure or measure poorly."
     )
-    regional = [any(b.level.geography.columns for b in blocks) for blocks in (release.blocks.values(), used)]
-    if regional == [True, False]:
-        yield "They are measured for the nation only: public data divide them over its regions."
-    undropped, unmeasured, undivided = [], [], []
+    undropped, unmeasured, undivided, national = [], [], [], []
     for universe in known:
-        measures = [block.tabulation for block in used if block.tabulation.beyond in universe]
+        everyone = [block for block in used if block.level.iteration_level.covers]
+        blocks = [block for block in everyone if is_beyond(release.config, block.tabulation, universe)]
         tables = [table for table in release.config.catalog.tables if set(universe).intersection(table.tabulations)]
-        if not measures:
+        if not blocks:
             unmeasured += tables
-        else:
-            undropped += [] if "dropped" in {t.kind for t in measures} else tables
-            undivided += [t for t in tables if t.truncation and not set(t.truncation).intersection(measures)]
+            continue
+        dividing = {block.tabulation for block in blocks if len(block.tabulation.cells) > 1}
+        undropped += [] if "dropped" in {block.tabulation.kind for block in blocks} else tables
+        undivided += [table for table in tables if table.truncation and dividing.isdisjoint(table.truncation)]
+        national += tables if _are_regional(release.of(universe)) and not _are_regional(blocks) else []
+    if national:
+        of = _tables(national)
+        yield f"Those of {of} are measured for the nation only: public data divide them over its regions."
     if undropped:
         of = f" of {_tables(undropped)}" if "dropped" in kinds else ""
         yield f"The release measures no dropped persons{of}: their number per household comes from public data."
     if undivided:
-        yield f"How they divide over the cells of {_tables(undivided)} comes from public data."
+        yield f"How these people divide over the cells of {_tables(undivided)} comes from public data."
     if unmeasured:
         yield (
             f"Nothing beyond the thresholds of {_tables(unmeasured)} is measured: those people are estimated from "
             "public data alone."
         )
+
+
+def _are_regional(blocks: Iterable[LevelBlock]) -> bool:
+    """Whether any measurement is of parts of the nation."""
+    return any(block.level.geography.columns for block in blocks)
 
 
 def _tables(tables: Sequence[Table]) -> str:

@@ -13,6 +13,7 @@ from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Spread, fixed, total
 from phsafe.estimation.effects_posterior import Observation
 from phsafe.estimation.fit import Fit
+from phsafe.estimation.identities import is_beyond
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, STATE_DIGITS, PublicShares
 from phsafe.model.levels import TOTAL
@@ -86,8 +87,8 @@ class UniverseModel:
         )
         #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
         self.excess = total(
-            self._common(size, "excess, nation", [], _common),
-            self._common(size, "excess, region", [0], _common),
+            self._common(size, "excess, nation", [], _everywhere),
+            self._common(size, "excess, region", [0], _everywhere),
             self._common(size, "excess, iteration", [1], lambda spread: spread.iterations**2),
             effects.own(
                 (np.square(self.deviations["excess, group"] * size), lambda spread: spread.groups**2),
@@ -98,7 +99,8 @@ class UniverseModel:
         self.beyond = [
             block
             for block in measured.blocks.values()
-            if block.tabulation.beyond in leaves.tabulations and leaves.includes(block.level.iteration_level)
+            if is_beyond(measured.config, block.tabulation, leaves.tabulations)
+            and leaves.includes(block.level.iteration_level)
         ]
         self._observed: dict[int, list[Observation]] = {}
         self._splits: dict[str, Split] = {}
@@ -172,7 +174,7 @@ class UniverseModel:
             load = sparse.diags_array(share) @ (split.member @ self.excess)
             if len(tabulation.cells) > 1:
                 varied = np.square(self.deviations["excess, cell"] * part)
-                load = total(load.tocsr(), self.effects.own((varied, _common), (self.dispersion * part, _clump)))
+                load = total(load.tocsr(), self.effects.own((varied, _everywhere), (self.dispersion * part, _clump)))
             self._dispersed[key] = load.tocsr()
         return self._dispersed[key]
 
@@ -198,8 +200,8 @@ class UniverseModel:
                 return self.effects.common(largest, labels, self.deviations[name], factor)
 
             deviations = total(
-                common("cell, nation", (0, 3), _common),
-                common("cell, region", (0, 1, 3), _common),
+                common("cell, nation", (0, 3), _everywhere),
+                common("cell, region", (0, 1, 3), _everywhere),
                 common("cell, iteration", (0, 2, 3), lambda spread: several * max(spread.iterations, unseen) ** 2),
                 self.effects.own(
                     (
@@ -248,7 +250,7 @@ class UniverseModel:
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _common(spread: Spread) -> float:
+def _everywhere(spread: Spread) -> float:
     return spread.common**2
 
 

@@ -12,6 +12,8 @@ from phsafe.reports.page_elements import facts, section, table
 from phsafe.reports.report_subject import Subject
 
 NOT_GIVEN = "not given"
+#: The longest note on how people beyond the thresholds were estimated.
+LONGEST_NOTE = 2000
 
 
 def how_to_read(subject: Subject) -> Html:
@@ -67,7 +69,7 @@ def _truncation(subject: Subject) -> Html | None:
             "The tables here add the others back, using an estimate of their number. "
             if everybody
             else "The tables here leave the others out, so totals of all people are higher. ",
-            printable(how_estimated(estimates)),
+            printable(how_estimated(estimates), LONGEST_NOTE),
         ),
         table(
             "People in very large households",
