@@ -32,8 +32,8 @@ from phsafe.synthetic import synth
 
 #: Column → sensitivity mode, and whether blind counts are tied to truncated ones.
 COLUMNS = {
-    "published": ("published", False),
-    "tight": ("tight", False),
+    "published": ("published", True),
+    "tight": ("tight", True),
     "structured, untied": ("structured", False),
     "structured": ("structured", True),
 }
