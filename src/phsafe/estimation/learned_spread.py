@@ -1,8 +1,9 @@
 """How much the people beyond the thresholds vary around public shares, learned from the measurements of a release.
 
-Four factors change the deviations of a universe (`DEVIATIONS` in `public_shares.py`). Each is multiplied or divided by
-its step while that raises the likelihood of the release's measurements, clearly in all, so without evidence they
-remain 1.
+Four factors change how much a universe varies: three the deviations of the excess per oversized household and of the
+division over cells (`DEVIATIONS` in `public_shares.py`), one the variance of sums over few households. Each is
+multiplied or divided by its step while that raises the likelihood of the release's measurements, clearly in all, so
+without evidence they remain 1.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from phsafe.model.spec import Tabulation
 LEAST_SPREAD = 0.3
 #: Standard deviations from the middle of a 90 % interval to its end.
 Z_90 = 1.645
-#: The smallest factors that may be learned for how groups divide over cells, which a release measures only for
-#: everyone. Groups differ in types of household and tenure, but hardly in the ages of people in large households.
+#: The smallest factors that may be learned for how groups divide over cells, which a release measures for few tables.
+#: Groups differ in types of household and tenure, but hardly in the ages of people in large households.
 UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
 
 
@@ -191,7 +191,7 @@ class UniverseModel:
             size = self.leaves.cell_sizes.get(tabulation.name, size)
             largest = np.maximum(expected, size)
             several = len(codes) > 1
-            # Only regions and the nation show how people divide over cells.
+            # How groups divide over cells is measured for few tables, so little of it may be ruled out.
             unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
             keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
 
