@@ -185,7 +185,7 @@ def test_simulated_coverage_of_combinations(three_states, noisy):
         ("PH3[RI, 1] ** 2", "joined by"),
         ("__import__('os')", "joined by"),
         ("PH3[RI, 1] / (PH7[RI, F, 2] - PH7[RI, F, 2])", "expected no division by zero, got one"),
-        ("PH3[RI, 1] / (PH7[RI, F, 2] - PH7[HI, F, 2])", "a denominator can't be distinguished from zero"),
+        ("PH3[RI, 1] / (PH7[WY, D, 2] - PH7[WY, E, 2])", "a denominator can't be distinguished from zero"),
         ("1 / (PH7[RI, 1] / PH7[US, 1] - PH7[RI, 1] / PH7[US, 1])", "a denominator can't be distinguished from zero"),
         ("", "got nothing more"),
         (" ", "got nothing more"),

@@ -15,7 +15,7 @@ from phsafe.estimation.densities import Array
 from phsafe.estimation.expressions import Term
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured
-from phsafe.estimation.quotients import Linear, Quotient, as_rows, possible_range
+from phsafe.estimation.quotients import Quotient, as_rows, possible_range
 
 #: A denominator whose sign is uncertain by more than this has no useful interval.
 UNCERTAIN_SIGN = 0.001
@@ -83,26 +83,38 @@ def interval_of_draws(
     factor = _factor(model.cells.covariance(rows[:, :-1].tocsr()))
     drawn = center[:, None] + factor @ special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
     draws = dict(zip(sums, drawn, strict=True))
+    sizes = dict(zip(sums, abs(rows) @ np.append(1 + np.abs(model.cells.estimates), 1.0), strict=True))
+
+    def within(quotient: Quotient, bounds: Range) -> NDArray[np.bool_]:
+        """Which draws of a quotient are within bounds, except for rounding errors."""
+        inside = np.ones(MORE_DRAWS, bool)
+        for bound, sign in zip(bounds, (1, -1), strict=True):
+            if np.isfinite(bound):
+                slack = ROUNDING_OF_DRAWS * (sizes[quotient.above] + abs(bound) * sizes[quotient.below])
+                inside &= sign * (draws[quotient.above] - bound * draws[quotient.below]) >= -slack
+        return inside
+
     possible = np.ones(MORE_DRAWS, bool)
     for quotient, bounds in averages:
-        possible &= (draws[quotient.below] >= 1) & _within(quotient, bounds, draws)
+        possible &= (draws[quotient.below] >= 1) & within(quotient, bounds)
     ranges = {}
     for quotient in quotients:
         ranges[quotient] = _range(model.measured, quotient)
         if ranges[quotient] != (-np.inf, np.inf):
-            possible &= (draws[quotient.below] > 0) & _within(quotient, ranges[quotient], draws)
+            possible &= (draws[quotient.below] > 0) & within(quotient, ranges[quotient])
     kept = int(possible.sum())
     if kept < FEWEST_DRAWS:
         raise PHSafeError(f"{text:.80}: its cells are too small for the noise, so their combination has no interval")
 
-    def checked(values: Array) -> Checked:
-        return Checked(values, np.abs(values), text)
-
     def value(quotient: Quotient) -> Checked:
-        ratio = checked(draws[quotient.above][possible]) / checked(draws[quotient.below][possible])
-        return checked(np.clip(ratio.values, *ranges[quotient]))
+        above, below = (
+            Checked(draws[part][possible], np.full(kept, sizes[part]), text)
+            for part in (quotient.above, quotient.below)
+        )
+        ratio = above / below
+        return Checked(np.clip(ratio.values, *ranges[quotient]), ratio.size, text)
 
-    result = term.evaluate(value, lambda x: checked(np.full(kept, x)))
+    result = term.evaluate(value, lambda x: Checked(np.full(kept, x), np.full(kept, abs(x)), text))
     values, error = result.values, float(result.values.std())
     rounding = ROUNDING_OF_DRAWS * float(np.median(result.size))
     if error <= rounding:
@@ -123,17 +135,6 @@ def _range(measured: Measured, quotient: Quotient) -> Range:
     weights = [weight for _, weight in quotient.below.weights]
     positive = min(weights, default=0.0) > 0 or possible_range(measured, Quotient(quotient.below))[0] >= 0
     return possible_range(measured, quotient) if positive else (-np.inf, np.inf)
-
-
-def _within(quotient: Quotient, bounds: Range, draws: dict[Linear, Array]) -> NDArray[np.bool_]:
-    """Which draws of a quotient are within bounds, except for rounding errors."""
-    above, below = draws[quotient.above], draws[quotient.below]
-    slack = ROUNDING_OF_DRAWS * np.abs(above).max()
-    within = np.ones(len(above), bool)
-    for bound, sign in zip(bounds, (1, -1), strict=True):
-        if np.isfinite(bound):
-            within &= sign * (above - bound * below) >= -slack
-    return within
 
 
 def _factor(covariance: Array) -> Array:

@@ -131,16 +131,18 @@ def possible_range(measured: Measured, quotient: Quotient) -> tuple[float, float
         matrix(rows, len(measured.counts) + 1)[:, columns] for rows in (identities(measured, blocks), within)
     )
     above, below = (as_rows([sums], len(measured.counts))[:, columns] for sums in (quotient.above, quotient.below))
+    sizes = [max((abs(weight) for _, weight in sums.weights), default=1.0) for sums in (quotient.above, quotient.below)]
     bounds = []
     for sign in (1, -1):
         found = optimize.linprog(
-            sign * above.toarray()[0],
+            sign * above.toarray()[0] / sizes[0],
             A_ub=-larger,
             b_ub=np.zeros(larger.shape[0]),
-            A_eq=sparse.vstack([equal, below], format="csr"),
+            A_eq=sparse.vstack([equal, below / sizes[1]], format="csr"),
             b_eq=np.append(np.zeros(equal.shape[0]), 1.0),
         )
-        bounds.append(sign * round(float(found.fun), DECIMALS) if found.status == 0 else -sign * np.inf)
+        value = round(float(found.fun), DECIMALS) if found.status == 0 else -np.inf
+        bounds.append(sign * value * sizes[0] / sizes[1])
     return bounds[0], bounds[1]
 
 
