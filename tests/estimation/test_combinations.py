@@ -9,8 +9,10 @@ import phsafe
 from phsafe.cli.app import app
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
+from phsafe.estimation.combinations import _named, _quotient
 from phsafe.estimation.estimates import VALUES
 from phsafe.estimation.expressions import parse
+from phsafe.estimation.quotients import as_rows, possible_range, simplified
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,7 @@ SUM_OF_RACES = "(" + " + ".join(f"PH7[WY, {group}, 1]" for group in GROUPS) + ")
                 f"PH7[WY, {group}, 4] / PH7[WY, {group}, 1]",
                 f"PH7[WY, {group}, 4] / (PH7[WY, {group}, 2] + PH7[WY, {group}, 3] + PH7[WY, {group}, 4])",
                 f"1 - (PH7[WY, {group}, 2] + PH7[WY, {group}, 3]) / PH7[WY, {group}, 1]",
+                f"1 - PH7[WY, {group}, 2] / PH7[WY, {group}, 1] - PH7[WY, {group}, 3] / PH7[WY, {group}, 1]",
             )
             for group in "BDHI"
         ),
@@ -86,6 +89,44 @@ def test_a_share_is_a_share_in_whichever_way_it_is_written(joint, ways):
         assert 0 < other.std_error <= (other.upper - other.lower) / 2
         for name in ("estimate", "lower", "upper", "std_error"):
             assert getattr(other, name) == pytest.approx(getattr(found[0], name), abs=1e-6)
+
+
+def quotient_of(joint, expression):
+    return simplified(parse(expression), lambda cell: _quotient(joint.model, _named(joint, cell))).value
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("PH7[WY, D, 4] / PH7[WY, D, 1]", (0, 1)),
+        ("100 * PH7[WY, D, 4] / PH7[WY, D, 1]", (0, 100)),
+        ("PH7[WY, D, 1] / PH7[WY, D, 4]", (1, np.inf)),
+        ("(PH7[WY, D, 4] - PH7[WY, D, 3]) / PH7[WY, D, 1]", (-1, 1)),
+        ("PH7[WY, A, 1] / PH7[WY, 1]", (0, 1)),
+        ("PH7[WY, I, 1] / PH7[WY, A, 1]", (0, 1)),
+        ("(PH7[WY, H, 1] + PH7[WY, I, 1]) / PH7[WY, 1]", (0, 1)),
+        ("PH7[WY, 1] / PH7[US, 1]", (0, 1)),
+        ("PH7[WY, I, 2] / PH7[US, 1]", (0, 1)),
+        ("PH4[WY, D, 1] / PH7[WY, D, 1]", (0, 1)),
+        ("PH7[WY, D, 1] / PH7[RI, D, 1]", (0, np.inf)),
+        (f"{SUM_OF_RACES} / PH7[WY, 1]", (1, 1)),
+    ],
+)
+def test_possible_range_of_a_ratio(joint, expression, expected):
+    assert possible_range(joint.model.measured, quotient_of(joint, expression)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("group", "BDEF")
+def test_draws_of_a_share_are_those_that_are_possible(joint, group):
+    """Draws outside the possible range are left out, not moved to its ends."""
+    share = f"PH7[WY, {group}, 4] / PH7[WY, {group}, 1]"
+    quotient, cells = quotient_of(joint, share), joint.model.cells
+    rows = as_rows([quotient.above, quotient.below], len(cells.estimates))[:, :-1].tocsr()
+    rng = np.random.default_rng(0)
+    part, whole = rng.multivariate_normal(rows @ cells.estimates, cells.covariance(rows), 400_000).T
+    possible = (part >= 0) & (part <= whole)
+    found = joint.interval(share)
+    assert found.std_error == pytest.approx((part[possible] / whole[possible]).std(), rel=0.03)
 
 
 def test_differences_of_shares_and_other_ratios_stay_within_what_is_possible(joint):
