@@ -1,9 +1,11 @@
-"""Coverage of the 90 % intervals of 20 sums, differences and ratios of cells, over many releases of five states.
+"""Coverage of the 90 % intervals of sums, differences and ratios of cells, over many releases of five states.
 
-    python benchmarks/expression_coverage.py WORK [--draws 2000] [--seed 5] [--everybody]
+    python benchmarks/expression_coverage.py WORK [--draws 2000] [--seed 5] [--everybody] [--small]
 
 Exact counts are computed once and kept in WORK. Prints the coverage of each expression, in percent: of truncated
-values, or with --everybody of the untruncated truth (slower).
+values, or with --everybody of the untruncated truth (slower). With --small, the expressions are shares of groups that
+are smaller than the noise or hardly larger; for these it also prints the share of releases in which an interval is
+refused, the mean length of the intervals, and the largest ratio of a standard error to the length of its interval.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from scipy import sparse
 from phsafe.configs.config import Config
 from phsafe.configs.names import find_region
 from phsafe.configs.parameters import parameters_2020
+from phsafe.errors import PHSafeError
 from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.combinations import Named, estimate_expression, positions_of
+from phsafe.estimation.estimate_release import joint
+from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.expressions import CellName, parse
 from phsafe.estimation.fit import Fit, fit_with, project
 from phsafe.estimation.joint_model import Joint
@@ -35,6 +40,15 @@ PH7[TX, B, 4] / PH7[TX, B, 1]; PH4[CA, 1] / PH7[CA, 1]; PH3[CA, A, 1] / PH3[CA, 
 PH6[US, 2] / PH6[US, 1]; PH7[WY, 1] - PH7[RI, 1]; PH1[CA, 1] - PH1[TX, 1]; PH1[CA, A, 1] - PH1[CA, B, 1];
 PH8[CA, 2] / PH8[CA, 3]; PH5[CA, 1] - PH1[CA, 1]; PH3[CA, 1] - PH6[CA, 1];
 PH4[CA, B, 1] + PH4[TX, B, 1] + PH4[CA, D, 1]
+"""
+#: Shares that depend on groups of a few dozen people up to a few times the noise.
+SMALL = """
+PH7[WY, D, 4] / PH7[WY, D, 1]; PH7[WY, F, 2] / PH7[WY, F, 1]; PH7[WY, G, 3] / PH7[WY, G, 1];
+PH7[RI, E, 2] / PH7[RI, E, 1]; PH7[RI, D, 2] / (PH7[RI, D, 2] + PH7[RI, D, 3] + PH7[RI, D, 4]);
+1 - PH7[HI, B, 4] / PH7[HI, B, 1]; PH7[HI, H, 2] / PH7[HI, H, 1]; PH7[RI, B, 3] / PH7[RI, B, 1];
+PH3[WY, D, 1] / PH3[WY, 1]; PH3[WY, F, 2] / PH3[WY, F, 1]; PH3[RI, G, 2] / PH3[RI, G, 1];
+PH4[WY, F, 1] / PH7[WY, F, 1]; PH4[WY, G, 1] / PH7[WY, G, 1]; PH7[WY, I, 1] / PH7[WY, 1];
+PH7[WY, F, 2] / PH7[WY, F, 1] - PH7[WY, G, 2] / PH7[WY, G, 1]; PH7[WY, F, 1] / PH7[WY, G, 1]
 """
 
 
@@ -72,6 +86,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=5, help="of the noise")
     parser.add_argument("--everybody", action="store_true")
+    parser.add_argument("--small", action="store_true", help="shares of small groups")
     arguments = parser.parse_args()
     config = Config.load(parameters_2020("us-measured") | {"state_filter": list(STATES)})
     arguments.work.mkdir(exist_ok=True)
@@ -84,8 +99,10 @@ def main() -> None:
     beyond = [not arguments.everybody or b.tabulation.beyond is not None for b in release.blocks.values()]
     goal = np.concatenate([counts[cut][key] for key, cut in zip(release.blocks, beyond, strict=True)]).astype(float)
     projection, lines = project(release), published_lines(release)
-    terms = {text: parse(text) for text in map(str.strip, EXPRESSIONS.split(";"))}
-    hits, rng = dict.fromkeys(terms, 0), np.random.default_rng(arguments.seed)
+    chosen = SMALL if arguments.small else EXPRESSIONS
+    terms = {text: parse(text) for text in map(str.strip, chosen.split(";"))}
+    results: dict[str, list[tuple[bool, float, float]]] = {text: [] for text in terms}
+    rng = np.random.default_rng(arguments.seed)
 
     def named(model: Joint, cell: CellName, values: np.ndarray) -> Named:
         table = next(t for t in config.catalog.tables if t.name == cell.table)
@@ -105,16 +122,34 @@ def main() -> None:
     for _ in range(arguments.draws):
         y = kept + estimation_errors.noise(release, rng)
         drawn, fit = replace(release, counts=y), fit_with(projection, y)
-        cells = everybody(drawn, fit) if arguments.everybody else Remembered(fit, known)
-        model = Joint(drawn, cells, lines, np.empty(0), None, truncated=not arguments.everybody)
+        cells = tied(drawn, everybody(drawn, fit)) if arguments.everybody else Remembered(fit, known)
+        if arguments.small:  # Published counts differ from those of the fit.
+            model = joint(drawn, cells)
+            published = np.where(model.points.shown, model.points.counts, cells.estimates)
+        else:
+            model = Joint(drawn, cells, lines, np.empty(0), None, truncated=not arguments.everybody)
+            published = cells.estimates
         for text, term in terms.items():
-            shown = {cell: named(model, cell, cells.estimates) for cell in term.cells()}
-            found = estimate_expression(model, text, term, shown)
+            shown = {cell: named(model, cell, published) for cell in term.cells()}
+            try:
+                found = estimate_expression(model, text, term, shown)
+            except PHSafeError:  # It has no interval.
+                continue
             true = {cell: np.float64(named(model, cell, goal).published[0]) for cell in term.cells()}
             truth = term.evaluate(true.__getitem__, np.float64)
-            hits[text] += bool(found.lower <= truth <= found.upper)
-    for text, hit in hits.items():
-        print(f"{100 * hit / arguments.draws:5.1f}  {text}")
+            results[text].append(
+                (bool(found.lower <= truth <= found.upper), found.upper - found.lower, found.std_error)
+            )
+    for text, of_text in results.items():
+        show(text, of_text, arguments)
+
+
+def show(text: str, results: list[tuple[bool, float, float]], arguments: argparse.Namespace) -> None:
+    """Print the coverage of an expression, from whether its intervals cover, their lengths and standard errors."""
+    hits, lengths, errors = np.array(results).T
+    refused = 100 - 100 * len(hits) / arguments.draws
+    details = f"{refused:6.1f} {lengths.mean():8.3f} {(errors / lengths).max():8.2f}" if arguments.small else ""
+    print(f"{100 * hits.mean():5.1f}{details}  {text}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ import phsafe
 from phsafe.cli.app import app
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
+from phsafe.estimation.combinations import _named, _quotient
 from phsafe.estimation.estimates import VALUES
 from phsafe.estimation.expressions import parse
+from phsafe.estimation.quotients import as_rows, possible_range, simplified
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +55,123 @@ def test_a_line_equals_the_sum_of_its_parts(joint):
 
 
 def test_states_that_make_up_the_nation(joint):
-    found = joint.interval("PH3[RI, 1] + PH3[HI, 1] + PH3[WY, 1] - PH3[US, 1]")
-    assert abs(found.estimate) < 1e-9 and found.std_error < 1e-3
+    joined = joint.interval("PH3[RI, 1] + PH3[HI, 1] + PH3[WY, 1]")
+    nation = joint.interval("PH3[US, 1] + 0 * PH3[US, 1]")
+    assert joined.estimate == nation.estimate and joined.std_error == pytest.approx(nation.std_error, rel=1e-3)
+
+
+GROUPS = "ABCDEFG"
+SUM_OF_RACES = "(" + " + ".join(f"PH7[WY, {group}, 1]" for group in GROUPS) + ")"
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        *(
+            (
+                f"PH7[WY, {group}, 4] / PH7[WY, {group}, 1]",
+                f"PH7[WY, {group}, 4] / (PH7[WY, {group}, 2] + PH7[WY, {group}, 3] + PH7[WY, {group}, 4])",
+                f"1 - (PH7[WY, {group}, 2] + PH7[WY, {group}, 3]) / PH7[WY, {group}, 1]",
+                f"1 - PH7[WY, {group}, 2] / PH7[WY, {group}, 1] - PH7[WY, {group}, 3] / PH7[WY, {group}, 1]",
+            )
+            for group in "BDHI"
+        ),
+        ("PH7[WY, A, 1] / PH7[WY, 1]", f"PH7[WY, A, 1] / {SUM_OF_RACES}"),
+        ("PH7[WY, I, 1] / PH7[WY, A, 1]", "1 - (PH7[WY, A, 1] - PH7[WY, I, 1]) / PH7[WY, A, 1]"),
+        ("PH4[HI, B, 1] / PH7[HI, B, 1]", "2 * PH4[HI, B, 1] / (2 * PH7[HI, B, 1])"),
+        ("PH1[HI, F, 2] / PH1[HI, F, 1]",),
+    ],
+)
+def test_a_share_is_a_share_in_whichever_way_it_is_written(joint, ways):
+    found = [joint.interval(way) for way in ways]
+    for other in found:
+        assert 0 <= other.lower <= other.estimate <= other.upper <= 1
+        assert 0 < other.std_error <= (other.upper - other.lower) / 2
+        for name in ("estimate", "lower", "upper", "std_error"):
+            assert getattr(other, name) == pytest.approx(getattr(found[0], name), abs=1e-6)
+
+
+def quotient_of(joint, expression):
+    return simplified(parse(expression), lambda cell: _quotient(joint.model, _named(joint, cell))).value
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("PH7[WY, D, 4] / PH7[WY, D, 1]", (0, 1)),
+        ("100 * PH7[WY, D, 4] / PH7[WY, D, 1]", (0, 100)),
+        ("PH7[WY, D, 1] / PH7[WY, D, 4]", (1, np.inf)),
+        ("(PH7[WY, D, 4] - PH7[WY, D, 3]) / PH7[WY, D, 1]", (-1, 1)),
+        ("PH7[WY, A, 1] / PH7[WY, 1]", (0, 1)),
+        ("PH7[WY, I, 1] / PH7[WY, A, 1]", (0, 1)),
+        ("(PH7[WY, H, 1] + PH7[WY, I, 1]) / PH7[WY, 1]", (0, 1)),
+        ("PH7[WY, 1] / PH7[US, 1]", (0, 1)),
+        ("PH7[WY, I, 2] / PH7[US, 1]", (0, 1)),
+        ("PH4[WY, D, 1] / PH7[WY, D, 1]", (0, 1)),
+        ("PH7[WY, D, 1] / PH7[RI, D, 1]", (0, np.inf)),
+        (f"{SUM_OF_RACES} / PH7[WY, 1]", (1, 1)),
+    ],
+)
+def test_possible_range_of_a_ratio(joint, expression, expected):
+    assert possible_range(joint.model.measured, quotient_of(joint, expression)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("group", "BDEF")
+def test_draws_of_a_share_are_those_that_are_possible(joint, group):
+    """Draws outside the possible range are left out, not moved to its ends."""
+    share = f"PH7[WY, {group}, 4] / PH7[WY, {group}, 1]"
+    quotient, cells = quotient_of(joint, share), joint.model.cells
+    rows = as_rows([quotient.above, quotient.below], len(cells.estimates))[:, :-1].tocsr()
+    rng = np.random.default_rng(0)
+    part, whole = rng.multivariate_normal(rows @ cells.estimates, cells.covariance(rows), 400_000).T
+    possible = (part >= 0) & (part <= whole)
+    found = joint.interval(share)
+    assert found.std_error == pytest.approx((part[possible] / whole[possible]).std(), rel=0.03)
+
+
+def test_differences_of_shares_and_other_ratios_stay_within_what_is_possible(joint):
+    difference = joint.interval("PH7[WY, D, 4] / PH7[WY, D, 1] - PH7[WY, H, 4] / PH7[WY, H, 1]")
+    assert -1 <= difference.lower <= difference.upper <= 1
+    # The denominator may be near zero, so draws of the ratio have no useful standard deviation.
+    wild = joint.interval("PH7[HI, 1] / PH7[WY, D, 1]")
+    assert wild.std_error <= (wild.upper - wild.lower) / 2
+    assert joint.interval("PH7[US, 1] / PH7[WY, D, 1]").lower >= 1
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "PH7[WY, 1] - PH7[WY, 2] - PH7[WY, 3] - PH7[WY, 4]",
+        "PH3[RI, 1] + PH3[HI, 1] + PH3[WY, 1] - PH3[US, 1]",
+        f"{SUM_OF_RACES} - PH7[WY, 1]",
+        "PH1[WY, 1] - PH1[WY, 2] - PH1[WY, 3]",
+        "PH1[WY, 1] - PH8[WY, 1]",
+        "0 * PH7[WY, 1]",
+        f"{SUM_OF_RACES} / PH7[WY, 1] - 1",
+    ],
+)
+def test_what_is_zero_by_construction_is_shown_without_digits(joint, expression):
+    found = joint.interval(expression)
+    assert (found.estimate, found.lower, found.upper, found.std_error) == (0, 0, 0, 0)
+    assert found.text == "0: equal by construction"
+
+
+def test_verdict_on_what_is_equal_by_construction(joint):
+    same = joint.compare("PH7[WY, 1]", "PH7[WY, 2] + PH7[WY, 3] + PH7[WY, 4]")
+    assert same.verdict == "equal by construction" and not same.is_more_than_noise
+    assert repr(same).endswith("PH7[WY, 4]) = 0: equal by construction")
+    assert joint.interval("PH7[WY, 1] / PH7[WY, 1]").text == "1: certain by construction"
+
+
+def test_small_noise_is_not_taken_for_a_rounding_error(joint):
+    """Neither in a tiny multiple, nor where a difference is small compared with its terms."""
+    whole, part = (joint.interval(text) for text in ("PH2[RI, 2] / PH2[RI, 1]", "PH2[RI, 2] / PH2[RI, 1] * 0.0000001"))
+    assert part.std_error == pytest.approx(whole.std_error / 10_000_000) and "e-" in part.text
+    scaled = joint.interval("0.0000001 * (PH2[RI, 2] / PH2[RI, 1] - PH2[HI, 2] / PH2[HI, 1])")
+    assert scaled.std_error > 0
+    assert joint.interval("PH7[RI, 1] + 1000000000000").std_error == pytest.approx(
+        joint.interval("PH7[RI, 1]").std_error, rel=1e-3
+    )
 
 
 def test_ratios_match_the_delta_method_where_noise_is_small(three_states, noisy, make_config):
@@ -108,7 +225,27 @@ def test_simulated_coverage_of_combinations(three_states, noisy):
         ("PH3[RI, 1] / 0", "expected no division by zero"),
         ("PH3[RI, 1] ** 2", "joined by"),
         ("__import__('os')", "joined by"),
-        ("PH3[RI, 1] / (PH7[RI, F, 2] - PH7[RI, F, 2])", "a denominator can't be distinguished from zero"),
+        ("PH3[RI, 1] / (PH7[RI, F, 2] - PH7[RI, F, 2])", "expected no division by zero, got one"),
+        ("PH3[RI, 1] / (PH7[WY, D, 2] - PH7[WY, E, 2])", "a denominator can't be distinguished from zero"),
+        ("1 / (PH7[RI, 1] / PH7[US, 1] - PH7[RI, 1] / PH7[US, 1])", "a denominator can't be distinguished from zero"),
+        ("", "got nothing more"),
+        (" ", "got nothing more"),
+        ("()", r"got '\)'"),
+        ("PH3[RI, 1])", r"got '\)'"),
+        ("PH3[]", "expected TABLE"),
+        ("²PH3[RI, 1]", "joined by"),
+        ("٣ * PH3[RI, 1]", "joined by"),
+        ("PH3[RI, ١]", "expected the number of one of the 10 lines of PH3"),
+        ("PH3[RI, -1]", "expected the number of one of the 10 lines of PH3"),
+        ("9" * 400 + " * PH3[RI, 1]", "expected numbers of ordinary size"),
+        ("9" * 300 + " * PH3[RI, 1] * PH3[RI, 1] / PH3[HI, 1]", "expected numbers of ordinary size"),
+        ("PH3[RI, 1] / 0." + "0" * 310 + "1", "expected numbers of ordinary size"),
+        (" * ".join(["PH3[RI, 1]"] * 99), "expected numbers of ordinary size"),
+        (
+            "PH1[RI, 1] + PH7[RI, 1]",
+            "expected sums and differences of counts, or of averages and ratios, got a mixture",
+        ),
+        ("PH7[RI, 2] / PH7[RI, 1] - PH7[RI, 2]", "got a mixture of both"),
         ("(" * 300 + "PH3[RI, 1]", "expected at most 100 nested"),
         ("PH3[RI, 1]" * 2000, "expected at most 10000 characters"),
     ],
@@ -166,6 +303,10 @@ def test_commands(tmp_path):
     assert '"STD_ERROR"' in run.stdout
     plain = CliRunner().invoke(app, ["interval", str(tmp_path / "r"), "PH2[RI, 2] + PH2[RI, 5]"])
     assert "90 % interval" in plain.stdout
+    minus = CliRunner().invoke(app, ["interval", str(tmp_path / "r"), "-2 * PH2[RI, 2]"])
+    assert minus.exit_code == 2 and "write --" in minus.output and "--log" not in minus.output
+    negative = CliRunner().invoke(app, ["interval", str(tmp_path / "r"), "--", "-2 * PH2[RI, 2]"])
+    assert negative.exit_code == 0 and negative.stdout.startswith("-")
     args = ["estimate", str(tmp_path / "r"), str(tmp_path / "t"), "--draws", "3", "--target", "truncated"]
     assert CliRunner().invoke(app, args).exit_code == 0
     assert pl.read_parquet(tmp_path / "t" / "draws.parquet")["DRAW"].n_unique() == 3

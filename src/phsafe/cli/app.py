@@ -58,6 +58,14 @@ def help_record(parameter: Any, ctx: Any) -> tuple[str, str] | None:  # noqa: AN
 class Command(TyperCommand):
     """A command whose help is plain text, because loading Rich takes longer than reading the page."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse the arguments. An expression that begins with a minus looks like an option: say how to write it."""
+        before = args[: args.index("--")] if "--" in args else args
+        if any(re.match(r"-[^-].*\[", argument) for argument in before):
+            hint = "phsafe interval RELEASE -- '-PH1[WY, 1]'"
+            raise typer.BadParameter(f"before an expression that begins with a minus, write --, as in {hint}", ctx=ctx)
+        return super().parse_args(ctx, args)
+
     def format_usage(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
         """Format the usage line."""
         formatter.write_usage(ctx.command_path, usage(self, ctx))

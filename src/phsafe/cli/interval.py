@@ -14,7 +14,9 @@ def interval(
     expression: Annotated[
         str,
         typer.Argument(
-            metavar="EXPRESSION", help="Such as 'PH3[WY, *, 2] + PH3[CO, *, 2]' or 'PH2[RI, 2] / PH2[RI, 1]'."
+            metavar="EXPRESSION",
+            help="Such as 'PH3[WY, *, 2] + PH3[CO, *, 2]' or 'PH2[RI, 2] / PH2[RI, 1]'. "
+            "Write -- before one that begins with a minus.",
         ),
     ],
     target: Annotated[

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy import sparse, special
 
 from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
-from phsafe.estimation.averages import MORE_DRAWS, shortest, uniforms
-from phsafe.estimation.densities import NORMAL, Array
-from phsafe.estimation.expressions import CellName, Term, parse
+from phsafe.estimation.densities import NORMAL
+from phsafe.estimation.expression_draws import ROUNDING, interval_of_draws, no_sign
+from phsafe.estimation.expressions import CellName, Degree, Term, parse
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Positions
-from phsafe.estimation.published_lines import sum_rows
+from phsafe.estimation.quotients import ONE, Linear, Quotient, as_rows, simplified
 from phsafe.estimation.table_lines import basis, counted, ratios
 from phsafe.model.levels import Level
 from phsafe.model.spec import Table
@@ -25,10 +24,10 @@ from phsafe.model.spec import Table
 if TYPE_CHECKING:
     from phsafe.estimation.estimates import Estimates
 
-#: A denominator whose sign is uncertain by more than this has no useful interval.
-UNCERTAIN_SIGN = 0.001
-#: The fewest draws that must respect the bounds of averages.
-FEWEST_DRAWS = 200
+#: A weight of a count as large as this, or as small as its inverse, must be a mistake.
+LARGEST_WEIGHT = 1e15
+#: Standard errors from which values are shown with an exponent.
+SMALLEST, LARGEST = 1e-9, 1e15
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,11 +54,19 @@ class Combination:
 
         >>> Combination("…", 1234.5678, 1200.1, 1269.02, 20.9).text
         '1,235 (90 % interval 1,200 to 1,269; standard error 20.9)'
+        >>> Combination("…", 0.0, 0.0, 0.0, 0.0).text
+        '0: equal by construction'
         """
-        places = max(0, 1 - int(np.floor(np.log10(self.std_error)))) if self.std_error > 0 else 0
-        places = 0 if self.std_error >= 1 else places
-        shown = [f"{value:,.{places}f}" for value in (self.estimate, self.lower, self.upper)]
+        if self.is_certain:
+            return f"{self.estimate:,.6g}: {'certain' if self.estimate else 'equal'} by construction"
+        digits = f"z,.{_places(self.std_error)}f" if SMALLEST < self.std_error < LARGEST else ".4g"
+        shown = [f"{value:{digits}}" for value in (self.estimate, self.lower, self.upper)]
         return f"{shown[0]} (90 % interval {shown[1]} to {shown[2]}; standard error {self.std_error:,.4g})"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the value follows from how the tables are made, whatever the counts are."""
+        return self.lower == self.upper and self.std_error == 0
 
     def __repr__(self) -> str:
         return f"{self.expression} = {self.text}"
@@ -96,13 +103,20 @@ class Difference(Combination):
     @property
     def verdict(self) -> str:
         """Which of the two is larger, if the noise allows to tell."""
+        if self.is_certain and not self.is_more_than_noise:
+            return "equal by construction"
         if not self.is_more_than_noise:
             return "within the noise, so either could be larger"
         larger = "larger" if self.estimate > 0 else "smaller"
         return f"{self.first} is {larger} than {self.second}: the difference is more than noise"
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}: {self.verdict}"
+        return super().__repr__() if self.is_certain else f"{super().__repr__()}: {self.verdict}"
+
+
+def _places(error: float) -> int:
+    """The decimals that show two digits of a standard error."""
+    return 0 if error >= 1 else 1 - int(np.floor(np.log10(error)))
 
 
 @dataclass(frozen=True)
@@ -116,43 +130,15 @@ class Named:
     published: tuple[float, float, float, float]
 
 
-@dataclass(frozen=True)
-class Linear:
-    """A weighted sum of cells plus a constant. Operations that leave this form raise TypeError."""
-
-    weights: dict[CellName, float] = field(default_factory=dict)
-    constant: float = 0.0
-
-    def __add__(self, other: Linear) -> Linear:
-        both = {k: self.weights.get(k, 0.0) + other.weights.get(k, 0.0) for k in {**self.weights, **other.weights}}
-        return Linear(both, self.constant + other.constant)
-
-    def __sub__(self, other: Linear) -> Linear:
-        return self + Linear({}, -1.0) * other
-
-    def __mul__(self, other: Linear) -> Linear:
-        if self.weights and other.weights:
-            raise TypeError("a product of cells")
-        form, number = (self, other.constant) if self.weights else (other, self.constant)
-        return Linear({k: number * w for k, w in form.weights.items()}, number * form.constant)
-
-    def __truediv__(self, other: Linear) -> Linear:
-        if other.weights:
-            raise TypeError("a ratio of cells")
-        if other.constant == 0:
-            raise PHSafeError("expression: expected no division by zero, got one")
-        return self * Linear({}, 1 / other.constant)
-
-
 def combine(estimates: Estimates, model: Joint, expression: str) -> Combination:
     """Parse an expression, find its cells in finished tables, and estimate it."""
     term = parse(expression)
     reasons = Reasons()
     named = {cell: reasons.check(_named, estimates, cell) for cell in dict.fromkeys(term.cells())}
     reasons.settle()
-    return estimate_expression(
-        model, expression, term, {cell: found for cell, found in named.items() if found is not None}
-    )
+    found = {name: cell for name, cell in named.items() if cell is not None}
+    term.evaluate(lambda name: Degree(int(found[name].table.average is None)), lambda _: Degree(None))
+    return estimate_expression(model, expression, term, found)
 
 
 def compared(estimates: Estimates, model: Joint, first: str, second: str) -> Difference:
@@ -194,7 +180,7 @@ def _named(estimates: Estimates, cell: CellName) -> Named:
     return Named(spec, level, (region[1], iteration), int(cell.line), published)
 
 
-def estimate_expression(model: Joint, text: str, term: Term, named: dict[CellName, Named]) -> Combination:
+def estimate_expression(model: Joint, text: str, term: Term[CellName], named: dict[CellName, Named]) -> Combination:
     """The estimate and the 90 % interval of an expression.
 
     Args:
@@ -203,89 +189,53 @@ def estimate_expression(model: Joint, text: str, term: Term, named: dict[CellNam
         term: The parsed expression.
         named: The cells of the expression.
     """
-    try:
-        linear = term.evaluate(lambda name: Linear({name: 1.0}), lambda x: Linear({}, x))
-    except TypeError:
-        linear = None
-    if linear is not None and linear == Linear({next(term.cells()): 1.0}):
-        estimate, lower, upper, error = named[next(term.cells())].published
-        return Combination(text, estimate, lower, upper, error)
-    if linear is not None and all(named[name].table.average is None for name in linear.weights):
-        return _sum(model, text, linear, named)
-    return _nonlinear(model, text, term, named)
-
-
-def _sum(model: Joint, text: str, linear: Linear, named: dict[CellName, Named]) -> Combination:
-    """A weighted sum of counts: normal, and restricted like a single count if all weights have the same sign."""
-    rows = _rows(model, [cells for name in linear.weights for cells in positions_of(model, named[name])])
-    weights = np.array(list(linear.weights.values()))
-    row = sparse.csr_array(weights[None, :]) @ rows
-    center, scale = float((row @ model.cells.estimates)[0]), float(np.sqrt(model.cells.variance(row.tocsr())[0]))
-    estimate = linear.constant + sum(w * named[name].published[0] for name, w in linear.weights.items())
-    if scale == 0:
-        return Combination(text, estimate, estimate, estimate, 0.0)
-    sign = 1 if np.all(weights >= 0) else -1 if np.all(weights <= 0) else 0
-    zero = -sign * center / scale if sign else -np.inf
-    low, high = (float(a) for a in NORMAL.shortest(np.array(zero)))
-    low, high = (low, high) if sign >= 0 else (-high, -low)
-    bounds = (linear.constant + center + scale * low, linear.constant + center + scale * high)
-    return Combination(text, estimate, min(bounds[0], estimate), max(bounds[1], estimate), scale)
-
-
-def _nonlinear(model: Joint, text: str, term: Term, named: dict[CellName, Named]) -> Combination:
-    """Any other expression: evaluated for joint draws of the counts behind it, within the bounds of averages."""
-    cells = list(named)
-    forms = [positions_of(model, named[name]) for name in cells]
-    rows = _rows(model, [part for form in forms for part in form])
-    values, columns = rows @ model.cells.estimates, {}
-    factor = _factor(model.cells.covariance(rows))
-    drawn = values[:, None] + factor @ special.ndtri(uniforms(MORE_DRAWS, rows.shape[0])).T
-    feasible, first = np.ones(drawn.shape[1], bool), 0
-    for name, form in zip(cells, forms, strict=True):
-        columns[name], allowed = _value(model, named[name], drawn[first : first + len(form)])
-        feasible &= allowed
-        first += len(form)
-    if feasible.sum() < FEWEST_DRAWS:
-        raise PHSafeError(f"{text:.80}: its cells are too small for the noise, so their combination has no interval")
+    shown = {name: _quotient(model, cell) for name, cell in named.items()}
+    reduced = simplified(term, shown.__getitem__)
+    single = reduced.value if isinstance(reduced.value, Quotient) else None
+    for name, quotient in shown.items():
+        if quotient == single:
+            return Combination(text, *named[name].published)
+    weights = [abs(w) for q in reduced.cells() for sums in (q.above, q.below) for _, w in sums.weights]
+    if not all(1 / LARGEST_WEIGHT < weight < LARGEST_WEIGHT for weight in weights):
+        raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
     with np.errstate(all="ignore"):
-        result = term.evaluate(
-            lambda name: Checked(columns[name][feasible], text),
-            lambda x: Checked(np.full(int(feasible.sum()), x), text),
-        ).values
         estimate = float(term.evaluate(lambda name: np.float64(named[name].published[0]), np.float64))
+        if single is not None and single.below == ONE:
+            low, high, error = _sum(model, single.above)
+        else:
+            averages = [(shown[name], _bounds(model, c)) for name, c in named.items() if c.table.average is not None]
+            low, high, error = interval_of_draws(model, text, reduced, averages)
     if not np.isfinite(estimate):
-        raise _no_sign(text)
-    middle = (np.arange(len(result)) + 0.5) / len(result)
-    low, high = shortest(np.sort(result)[None, :], middle[None, :], -np.inf, np.inf)
-    error = float(result.std())
-    return Combination(text, estimate, min(float(low[0]), estimate), max(float(high[0]), estimate), error)
+        raise no_sign(text)
+    if error == 0:
+        certain = estimate if low else 0.0
+        return Combination(text, certain, certain, certain, 0.0)
+    return Combination(text, estimate, min(low, estimate), max(high, estimate), error)
 
 
-@dataclass(frozen=True)
-class Checked:
-    """Draws of a part of an expression. A division checks that the sign of its denominator is certain."""
-
-    values: Array
-    text: str
-
-    def __add__(self, other: Checked) -> Checked:
-        return Checked(self.values + other.values, self.text)
-
-    def __sub__(self, other: Checked) -> Checked:
-        return Checked(self.values - other.values, self.text)
-
-    def __mul__(self, other: Checked) -> Checked:
-        return Checked(self.values * other.values, self.text)
-
-    def __truediv__(self, other: Checked) -> Checked:
-        positive = float(np.mean(other.values > 0))
-        if UNCERTAIN_SIGN < positive < 1 - UNCERTAIN_SIGN or np.any(other.values == 0):
-            raise _no_sign(self.text)
-        return Checked(self.values / other.values, self.text)
+def _quotient(model: Joint, cell: Named) -> Quotient:
+    """The quotient of counts that a cell shows."""
+    return Quotient(*(Linear.of(positions.tolist()) for positions in positions_of(model, cell)))
 
 
-def _no_sign(text: str) -> PHSafeError:
-    return PHSafeError(f"{text:.80}: a denominator can't be distinguished from zero, so the ratio has no interval")
+def _sum(model: Joint, total: Linear) -> tuple[float, float, float]:
+    """The interval and standard error of a weighted sum of counts; they are all the same value and 0 if it is certain.
+
+    It is normal, and restricted like a single count if all weights have the same sign.
+    """
+    each = [Linear((term,)) for term in total.counts]
+    rows = as_rows([total, *each], len(model.cells.estimates))[:, :-1].tocsr()
+    middle, errors = total.constant + float((rows @ model.cells.estimates)[0]), np.sqrt(model.cells.variance(rows))
+    scale, rounding = float(errors[0]), ROUNDING * float(errors[1:].max(initial=0.0))
+    if scale <= rounding:
+        certain = middle if abs(middle) > rounding else 0.0
+        return certain, certain, 0.0
+    signs = {np.sign(weight) for _, weight in total.counts}
+    sign = int(signs.pop()) if len(signs) == 1 else 0
+    zero = sign * (total.constant - middle) / scale if sign else -np.inf
+    low, high = (float(bound) for bound in NORMAL.shortest(np.array(zero)))
+    low, high = (low, high) if sign >= 0 else (-high, -low)
+    return middle + scale * low, middle + scale * high, scale
 
 
 def positions_of(model: Joint, cell: Named) -> list[Positions]:
@@ -310,25 +260,9 @@ def _group(model: Joint, tabulation: str, cell: Named, cells: Sequence[int]) -> 
     return positions
 
 
-def _rows(model: Joint, positions: Sequence[Positions]) -> sparse.csr_array:
-    return sum_rows(positions, len(model.cells.estimates))
-
-
-def _factor(covariance: Array) -> Array:
-    """A square root of a covariance matrix, which may be singular: cells can determine each other."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def _value(model: Joint, cell: Named, drawn: Array) -> tuple[Array, Array]:
-    """Draws of a cell from draws of its count, or of numerator and denominator; and which of them are feasible."""
-    if cell.table.average is None:
-        return drawn[0], drawn[0] >= 0
+def _bounds(model: Joint, cell: Named) -> tuple[int, int]:
+    """The range of a cell that shows an average."""
     ratio = next(r for r in ratios(model.measured.config.catalog, cell.table) if cell.line in dict(r.lines))
     bounds = model.bounds(ratio, model.measured.blocks[ratio.numerator.name, cell.level.key])
     whole = len(dict(ratio.lines)[cell.line]) == len(ratio.parts)
-    least = bounds.at_least if whole else 0
-    people, units = drawn
-    with np.errstate(divide="ignore", invalid="ignore"):
-        average = people / units
-    return average, (units >= 1) & (average >= least) & (average <= bounds.tau)
+    return bounds.at_least if whole else 0, bounds.tau

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from phsafe.errors import PHSafeError
 
@@ -14,11 +14,14 @@ from phsafe.errors import PHSafeError
 MAX_LENGTH = 10_000
 #: Parentheses and signs nested deeper than this must be a mistake.
 MAX_DEPTH = 100
-TOKEN = re.compile(r"\s*(?:(?P<cell>[A-Za-z]\w*\s*\[[^\[\]]*\])|(?P<number>\d+\.?\d*|\.\d+)|(?P<sign>[-+*/()]))")
+TOKEN = re.compile(
+    r"\s*(?:(?P<cell>[A-Za-z]\w*\s*\[[^\[\]]*\])|(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)|(?P<sign>[-+*/()]))"
+)
 SIGNS: Mapping[str, Callable[[object, object], object]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 T = TypeVar("T")
+L = TypeVar("L")
 
 
 @dataclass(frozen=True)
@@ -35,31 +38,58 @@ class CellName:
 
 
 @dataclass(frozen=True)
-class Term:
-    """A part of an expression: a cell, a number, or an operation on two parts."""
+class Term(Generic[L]):
+    """A part of an expression: a cell (or what stands for cells), a number, or an operation on two parts."""
 
-    value: CellName | float | None = None
+    value: L | float | None = None
     sign: str = ""
-    parts: tuple[Term, ...] = ()
+    parts: tuple[Term[L], ...] = ()
 
-    def cells(self) -> Iterator[CellName]:
+    def cells(self) -> Iterator[L]:
         """Yield the cells of the expression."""
-        if isinstance(self.value, CellName):
+        if self.value is not None and not isinstance(self.value, float):
             yield self.value
         for part in self.parts:
             yield from part.cells()
 
-    def evaluate(self, cell: Callable[[CellName], T], number: Callable[[float], T]) -> T:
+    def evaluate(self, cell: Callable[[L], T], number: Callable[[float], T]) -> T:
         """Evaluate the expression with any type that supports the four operations."""
-        if isinstance(self.value, CellName):
-            return cell(self.value)
-        if self.value is not None:
+        if isinstance(self.value, float):
             return number(self.value)
+        if self.value is not None:
+            return cell(self.value)
         left, right = (part.evaluate(cell, number) for part in self.parts)
         return SIGNS[self.sign](left, right)  # type: ignore[return-value]
 
 
-def parse(text: str) -> Term:
+@dataclass(frozen=True)
+class Degree:
+    """How many counts a part of an expression multiplies: 1 for a count, 0 for an average; None for a number."""
+
+    value: int | None
+
+    def __add__(self, other: Degree) -> Degree:
+        if self.value is not None and other.value is not None and self.value != other.value:
+            raise PHSafeError(
+                "expression: expected sums and differences of counts, or of averages and ratios, got a mixture of both"
+            )
+        return other if self.value is None else self
+
+    __sub__ = __add__
+
+    def __mul__(self, other: Degree) -> Degree:
+        return self._times(other, 1)
+
+    def __truediv__(self, other: Degree) -> Degree:
+        return self._times(other, -1)
+
+    def _times(self, other: Degree, power: int) -> Degree:
+        if self.value is None and other.value is None:
+            return self
+        return Degree((self.value or 0) + power * (other.value or 0))
+
+
+def parse(text: str) -> Term[CellName]:
     """Parse an expression of cells, numbers, ``+ - * /`` and parentheses.
 
     Raises:
@@ -106,24 +136,25 @@ class _Parser:
         self.tokens = tokens
         self.depth = 0
 
-    def sum(self) -> Term:
+    def sum(self) -> Term[CellName]:
         return self._chain("+-", self._product)
 
-    def _product(self) -> Term:
+    def _product(self) -> Term[CellName]:
         return self._chain("*/", self._factor)
 
-    def _chain(self, signs: str, part: Callable[[], Term]) -> Term:
+    def _chain(self, signs: str, part: Callable[[], Term[CellName]]) -> Term[CellName]:
         term = part()
         while self.tokens and self.tokens[0][0] == "sign" and self.tokens[0][1] in signs:
             sign = self.tokens.pop(0)[1]
             term = Term(sign=sign, parts=(term, part()))
         return term
 
-    def _factor(self) -> Term:
+    def _factor(self) -> Term[CellName]:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise PHSafeError(f"expression: expected at most {MAX_DEPTH} nested parentheses and signs, got more")
         kind, text = self.tokens.pop(0) if self.tokens else ("", "")
+        term: Term[CellName]
         if kind == "cell":
             term = Term(_cell(text))
         elif kind == "number":

@@ -1,0 +1,145 @@
+"""Intervals of ratios and other expressions, from joint draws of the counts behind them that are possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from phsafe.errors import PHSafeError
+from phsafe.estimation.averages import MORE_DRAWS, shortest, uniforms
+from phsafe.estimation.densities import Array
+from phsafe.estimation.expressions import Term
+from phsafe.estimation.joint_model import Joint
+from phsafe.estimation.measurement_vector import Measured
+from phsafe.estimation.quotients import Quotient, as_rows, possible_range
+
+#: A denominator whose sign is uncertain by more than this has no useful interval.
+UNCERTAIN_SIGN = 0.001
+#: The fewest draws that must be possible.
+FEWEST_DRAWS = 200
+#: A standard error smaller than this, relative to that of the largest term, is a rounding error: those of sums that the
+#: identities determine are up to 6e-7.
+ROUNDING = 1e-5
+#: A standard error of draws smaller than this, relative to the largest term, is a rounding error.
+ROUNDING_OF_DRAWS = 1e-9
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Draws of a part of an expression. A division checks that the sign of its denominator is certain.
+
+    Attributes:
+        values: The draws.
+        size: The size of the terms that they add up, by which a rounding error is told from noise.
+        text: The whole expression.
+    """
+
+    values: Array
+    size: Array
+    text: str
+
+    def __add__(self, other: Checked) -> Checked:
+        return Checked(self.values + other.values, self.size + other.size, self.text)
+
+    def __sub__(self, other: Checked) -> Checked:
+        return Checked(self.values - other.values, self.size + other.size, self.text)
+
+    def __mul__(self, other: Checked) -> Checked:
+        return Checked(self.values * other.values, self.size * other.size, self.text)
+
+    def __truediv__(self, other: Checked) -> Checked:
+        positive = float(np.mean(other.values > 0))
+        if UNCERTAIN_SIGN < positive < 1 - UNCERTAIN_SIGN or np.any(other.values == 0):
+            raise no_sign(self.text)
+        return Checked(self.values / other.values, self.size / np.abs(other.values), self.text)
+
+
+def no_sign(text: str) -> PHSafeError:
+    """The refusal of an expression that may divide by zero."""
+    return PHSafeError(f"{text:.80}: a denominator can't be distinguished from zero, so the ratio has no interval")
+
+
+def interval_of_draws(
+    model: Joint, text: str, term: Term[Quotient], averages: Sequence[tuple[Quotient, Range]]
+) -> tuple[float, float, float]:
+    """The interval and standard error of an expression; they are all the same value and 0 if it is certain.
+
+    Args:
+        model: The joint model of the release.
+        text: The expression as it was given.
+        term: The expression as operations on quotients.
+        averages: The averages in it, with their ranges.
+    """
+    quotients = list(dict.fromkeys(term.cells()))
+    sums = list(dict.fromkeys(s for q in (*quotients, *(q for q, _ in averages)) for s in (q.above, q.below)))
+    rows = as_rows(sums, len(model.cells.estimates))
+    center = rows @ np.append(model.cells.estimates, 1.0)
+    factor = _factor(model.cells.covariance(rows[:, :-1].tocsr()))
+    drawn = center[:, None] + factor @ special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
+    draws = dict(zip(sums, drawn, strict=True))
+    sizes = dict(zip(sums, abs(rows) @ np.append(1 + np.abs(model.cells.estimates), 1.0), strict=True))
+
+    def within(quotient: Quotient, bounds: Range) -> NDArray[np.bool_]:
+        """Which draws of a quotient are within bounds, except for rounding errors."""
+        inside = np.ones(MORE_DRAWS, bool)
+        for bound, sign in zip(bounds, (1, -1), strict=True):
+            if np.isfinite(bound):
+                slack = ROUNDING_OF_DRAWS * (sizes[quotient.above] + abs(bound) * sizes[quotient.below])
+                inside &= sign * (draws[quotient.above] - bound * draws[quotient.below]) >= -slack
+        return inside
+
+    possible = np.ones(MORE_DRAWS, bool)
+    for quotient, bounds in averages:
+        possible &= (draws[quotient.below] >= 1) & within(quotient, bounds)
+    ranges = {}
+    for quotient in quotients:
+        ranges[quotient] = _range(model.measured, quotient)
+        if ranges[quotient] != (-np.inf, np.inf):
+            possible &= (draws[quotient.below] > 0) & within(quotient, ranges[quotient])
+    kept = int(possible.sum())
+    if kept < FEWEST_DRAWS:
+        raise PHSafeError(f"{text:.80}: its cells are too small for the noise, so their combination has no interval")
+
+    def value(quotient: Quotient) -> Checked:
+        above, below = (
+            Checked(draws[part][possible], np.full(kept, sizes[part]), text)
+            for part in (quotient.above, quotient.below)
+        )
+        ratio = above / below
+        return Checked(np.clip(ratio.values, *ranges[quotient]), ratio.size, text)
+
+    result = term.evaluate(value, lambda x: Checked(np.full(kept, x), np.full(kept, abs(x)), text))
+    values, error = result.values, float(result.values.std())
+    rounding = ROUNDING_OF_DRAWS * float(np.median(result.size))
+    if error <= rounding:
+        certain = float(np.median(values))
+        certain = certain if abs(certain) > rounding else 0.0
+        return certain, certain, 0.0
+    least, most = ranges[quotients[0]] if term.value == quotients[0] else (-np.inf, np.inf)
+    middle = (np.arange(kept) + 0.5) / kept
+    low, high = (float(bound[0]) for bound in shortest(np.sort(values)[None, :], middle[None, :], least, most))
+    if not np.isfinite([low, high, error]).all():
+        raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
+    # A ratio whose denominator may be near zero has no finite variance: half the interval is what its width supports.
+    return low, high, min(error, (high - low) / 2)
+
+
+def _range(measured: Measured, quotient: Quotient) -> Range:
+    """The possible range of a quotient; everything if its denominator can be negative."""
+    weights = [weight for _, weight in quotient.below.weights]
+    positive = min(weights, default=0.0) > 0 or possible_range(measured, Quotient(quotient.below))[0] >= 0
+    return possible_range(measured, quotient) if positive else (-np.inf, np.inf)
+
+
+def _factor(covariance: Array) -> Array:
+    """A square root of a covariance matrix, which may be singular: sums can determine each other."""
+    errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    scale = np.where(errors > 0, errors, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    return np.asarray(scale[:, None] * vectors * np.sqrt(np.where(values > ROUNDING**2, values, 0.0)))

@@ -1,0 +1,155 @@
+"""Expressions as quotients of sums of counts. Expressions that are equal become the same quotient."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from scipy import optimize, sparse
+
+from phsafe.errors import PHSafeError
+from phsafe.estimation.constraints import smaller_universes, subgroups
+from phsafe.estimation.expressions import SIGNS, CellName, Term
+from phsafe.estimation.identities import identities, matrix
+from phsafe.estimation.measurement_vector import Measured
+
+#: The key of the constant of a sum; the other keys are positions of counts.
+CONSTANT = -1
+#: Decimals of a bound; beyond them it is the solver's rounding error.
+DECIMALS = 9
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A weighted sum of counts plus a constant: (position, weight), ordered by position, without weights of zero."""
+
+    weights: tuple[tuple[int, float], ...] = ()
+
+    @classmethod
+    def of(cls, positions: Iterable[int]) -> Linear:
+        """The sum of the counts at some positions."""
+        return cls(tuple((int(position), 1.0) for position in sorted(positions)))
+
+    @property
+    def constant(self) -> float:
+        """What is added to the counts."""
+        return dict(self.weights).get(CONSTANT, 0.0)
+
+    @property
+    def counts(self) -> tuple[tuple[int, float], ...]:
+        """The weights of the counts."""
+        return tuple((position, weight) for position, weight in self.weights if position != CONSTANT)
+
+    def plus(self, other: Linear, times: float = 1.0) -> Linear:
+        """Add a multiple of another sum."""
+        both = dict(self.weights)
+        for position, weight in other.weights:
+            both[position] = both.get(position, 0.0) + times * weight
+        return Linear(tuple((position, weight) for position, weight in sorted(both.items()) if weight != 0))
+
+
+ONE = Linear(((CONSTANT, 1.0),))
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """One sum of counts divided by another. Operations with other results raise TypeError."""
+
+    above: Linear
+    below: Linear = ONE
+
+    @classmethod
+    def number(cls, value: float) -> Quotient:
+        """A number without any count."""
+        return cls(Linear().plus(ONE, value))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether no count is involved."""
+        return self.below == ONE and not self.above.counts
+
+    def __add__(self, other: Quotient) -> Quotient:
+        if self.is_number:
+            return Quotient(other.above.plus(other.below, self.above.constant), other.below)
+        if other.is_number:
+            return other + self
+        return Quotient(self.above.plus(other.above), self.below) if self.below == other.below else NotImplemented
+
+    def __sub__(self, other: Quotient) -> Quotient:
+        return self + Quotient.number(-1.0) * other
+
+    def __mul__(self, other: Quotient) -> Quotient:
+        if self.is_number:
+            return Quotient(Linear().plus(other.above, self.above.constant), other.below)
+        if other.is_number:
+            return other * self
+        if self.below == other.above:
+            return Quotient(self.above, other.below)
+        return Quotient(other.above, self.below) if self.above == other.below else NotImplemented
+
+    def __truediv__(self, other: Quotient) -> Quotient:
+        if other.is_number:
+            if other.above.constant == 0:
+                raise PHSafeError("expression: expected no division by zero, got one")
+            return self * Quotient.number(1 / other.above.constant)
+        return self * Quotient(other.below, other.above)
+
+
+def simplified(term: Term[CellName], cell: Callable[[CellName], Quotient]) -> Term[Quotient]:
+    """Return an expression as operations on as few quotients as possible, usually a single one.
+
+    Args:
+        term: The expression.
+        cell: The quotient that a cell shows.
+    """
+    if term.value is not None:
+        return Term(Quotient.number(term.value) if isinstance(term.value, float) else cell(term.value))
+    parts = tuple(simplified(part, cell) for part in term.parts)
+    left, right = (part.value for part in parts)
+    if isinstance(left, Quotient) and isinstance(right, Quotient):
+        with contextlib.suppress(TypeError):  # The result isn't a single quotient.
+            return Term(cast(Quotient, SIGNS[term.sign](left, right)))
+    return Term(sign=term.sign, parts=parts)
+
+
+def possible_range(measured: Measured, quotient: Quotient) -> tuple[float, float]:
+    """The range of a quotient over all counts that satisfy what published counts satisfy: a share is from 0 to 1.
+
+    Counts are feasible if they aren't negative, add up as the identities say, and are within those of larger groups
+    and universes. If x is feasible, so is any multiple, so the range of N·x / D·x is that of N·x over all x with
+    D·x = 1: two linear programs.
+    """
+    touched = {position for sums in (quotient.above, quotient.below) for position, _ in sums.counts}
+    around = [b for b in measured.blocks.values() if not touched.isdisjoint(b.positions().ravel().tolist())]
+    blocks = measured.of([block.tabulation for block in around])
+    columns = np.concatenate([*(block.positions().ravel() for block in blocks), [len(measured.counts)]])
+    within = [*subgroups(blocks), *smaller_universes(measured.config, blocks)]
+    equal, larger = (
+        matrix(rows, len(measured.counts) + 1)[:, columns] for rows in (identities(measured, blocks), within)
+    )
+    above, below = (as_rows([sums], len(measured.counts))[:, columns] for sums in (quotient.above, quotient.below))
+    sizes = [max((abs(weight) for _, weight in sums.weights), default=1.0) for sums in (quotient.above, quotient.below)]
+    bounds = []
+    for sign in (1, -1):
+        found = optimize.linprog(
+            sign * above.toarray()[0] / sizes[0],
+            A_ub=-larger,
+            b_ub=np.zeros(larger.shape[0]),
+            A_eq=sparse.vstack([equal, below / sizes[1]], format="csr"),
+            b_eq=np.append(np.zeros(equal.shape[0]), 1.0),
+        )
+        value = round(float(found.fun), DECIMALS) if found.status == 0 else -np.inf
+        bounds.append(sign * value * sizes[0] / sizes[1])
+    return bounds[0], bounds[1]
+
+
+def as_rows(sums: Iterable[Linear], counts: int) -> sparse.csr_array:
+    """A sparse matrix with a row for each sum: a column for every count, and a last one for the constant."""
+    weights = [sum_.weights for sum_ in sums]
+    columns = [position % (counts + 1) for row in weights for position, _ in row]
+    values = [weight for row in weights for _, weight in row]
+    ends = np.cumsum([0, *map(len, weights)])
+    return sparse.csr_array((np.array(values), np.array(columns, np.int64), ends), shape=(len(weights), counts + 1))
