@@ -82,6 +82,7 @@ def tests(session: nox.Session) -> None:
     """Run all tests, the most critical with coverage; or pytest once, with the options and tests that you pass."""
     ready(session)
     pytest = ("python", "-m", "pytest", "-n", str(min(4, os.cpu_count() or 1)))
+    session.env["OPENBLAS_NUM_THREADS"] = "1"  # There is a worker for each core already.
     if session.posargs:
         session.run(*pytest, *session.posargs)
         return

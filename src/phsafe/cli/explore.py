@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +39,6 @@ def explore(
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Open a web page for weighing accuracy against privacy. Needs no data and no network."""
-    # The matrices are small: threads of the linear algebra would wait for each other when many users ask at once.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from phsafe.cli.console import note, result, warn
     from phsafe.errors import Reasons
     from phsafe.explorer.share_links import is_link
