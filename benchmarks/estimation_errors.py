@@ -195,13 +195,15 @@ def error_report(lines: pl.DataFrame) -> str:
             f"| {table} | {kind} {level} | {raw:.1f} | {mhat:.1f} | {joint:.1f} | {alone:.1f} | {joint / mhat:.2f} "
             f"| {worst['REGION']}: {worst['RATIO']:.2f} | {100 * outside:.2f} |"
         )
+    outside = 100 * lines["OUTSIDE"].mean()
     top = regions.sort("OTHER").row(-1, named=True)
-    empty = lines.filter(LEVEL="H, I", TRUTH=0)["OUTSIDE"].mean() or 0
+    is_empty = (pl.col("LEVEL") == "H, I") & (pl.col("TRUTH") == 0)
+    empty, others = (lines.filter(is_empty == own)["OUTSIDE"].mean() or 0 for own in (True, False))
     ratio = {own: regions.filter((pl.col("LEVEL") == "H, I") == own)["RATIO"].max() for own in (False, True)}
     out.append(
         f"\nLargest joint / m̂: {ratio[False]:.3f} in * and A–G, {ratio[True] or 0:.3f} in H, I. Largest joint / "
         f"independent: {top['OTHER']:.3f} ({top['TABLE']}, {top['LEVEL']}, region {top['REGION']}). Outside: "
-        f"{100 * lines['OUTSIDE'].mean():.2f} %; in empty H, I cells {100 * empty:.1f} %.\n"
+        f"{outside:.2f} %; in empty H, I cells {100 * empty:.1f} %, elsewhere {100 * others:.2f} %.\n"
     )
     return "\n".join(out)
 
