@@ -135,7 +135,7 @@ def errors(world: World, draws: int, seed: int) -> pl.DataFrame:
     cut, spread = sums @ world.kept, density.scale(world.release.variances)
     found = {name: np.zeros(len(rows)) for name in (*METHODS, "OUTSIDE")}
     for drawn, fit in world.draws(draws, seed):
-        model = Joint(drawn, fit, lines, scale, points(drawn, fit.estimates, lines, scale))
+        model = Joint(drawn, fit, lines, scale, points(drawn, fit, lines, scale))
         cells = np.rint(drawn.counts + spread * density.mean_above(-drawn.counts / spread))
         shown = (sums @ drawn.counts, sums @ fit.estimates, sums @ model.points.counts, sums @ cells)
         for name, values in zip(METHODS, shown, strict=True):

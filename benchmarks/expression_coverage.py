@@ -11,6 +11,7 @@ refused, the mean length of the intervals, and the largest ratio of a standard e
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,9 @@ from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.expressions import CellName, parse
 from phsafe.estimation.fit import Fit, fit_with, project
+from phsafe.estimation.identities import Identity
 from phsafe.estimation.joint_model import Joint
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.published_lines import published_lines
 from phsafe.synthetic import synth
 
@@ -63,6 +66,10 @@ class Remembered:
     def estimates(self) -> np.ndarray:
         """The estimate of every cell."""
         return self.fit.estimates
+
+    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
+        """Sums of some measurements that must be equal."""
+        return self.fit.identities(measured, blocks)
 
     def _once(self, what: str, sums: sparse.csr_array) -> np.ndarray:
         key = (what, sums.indices.tobytes(), sums.data.tobytes() + sums.indptr.tobytes())

@@ -113,7 +113,25 @@ def quotient_of(joint, expression):
     ],
 )
 def test_possible_range_of_a_ratio(joint, expression, expected):
-    assert possible_range(joint.model.measured, quotient_of(joint, expression)) == pytest.approx(expected)
+    assert possible_range(joint.model.measured, joint.model.cells, quotient_of(joint, expression)) == pytest.approx(
+        expected
+    )
+
+
+def test_own_children_of_two_tables_are_equal_by_construction(joint):
+    """They are the same people, although each table measures them on its own."""
+    for one, other in (("PH3[WY, 3]", "PH6[WY, 1]"), ("PH3[US, 5]", "PH6[US, 7]")):
+        assert joint.interval(one).estimate == joint.interval(other).estimate
+        assert joint.compare(one, other).verdict == "equal by construction"
+        assert joint.interval(f"{one} / {other}").text == "1: certain by construction"
+        assert joint.interval(f"2 * {one} - {other} + PH7[WY, 1]").std_error > 0
+
+
+def test_decimal_weights_that_cancel_leave_nothing(joint):
+    found = joint.interval("PH3[WY, 1] * 0.7 + PH3[WY, 1] * 0.2 + PH3[WY, 1] * 0.1 - PH3[WY, 1]")
+    assert found.text == "0: equal by construction"
+    rest = joint.interval("PH7[WY, 1] + PH3[WY, 1] * 0.3 - PH3[WY, 1] * 0.1 - PH3[WY, 1] * 0.2")
+    assert rest.std_error == joint.interval("PH7[WY, 1]").std_error
 
 
 @pytest.mark.parametrize("group", "BDEF")

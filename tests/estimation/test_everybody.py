@@ -24,6 +24,7 @@ from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.universe_model import UniverseModel
 from phsafe.model.schema import US_STATES
+from phsafe.model.spec import Catalog
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
 
@@ -176,13 +177,13 @@ def test_some_measurements_of_truncation_suffice(population, noisy, drop):
         (
             "PH1_dropped PH3_dropped PH4_dropped PH6_dropped",
             "The release measures no dropped persons: their number per household comes from public data. "
-            "How these people divide over the cells of PH1 and PH4 comes from public data.",
+            "How these people divide over the cells of PH1, PH4 and PH5 comes from public data.",
         ),
         (
             "PH3_dropped",
             "The release measures no dropped persons of PH3: their number per household comes from public data.",
         ),
-        ("PH7_oversized", "How these people divide over the cells of PH7 comes from public data."),
+        ("PH7_oversized", "How these people divide over the cells of PH7 and PH8 comes from public data."),
         (
             "PH6_dropped PH6_oversized",
             "Nothing beyond the thresholds of PH6 is measured: those people are estimated from public data alone.",
@@ -208,7 +209,7 @@ def test_notes_say_which_tables_are_measured_for_the_nation_only(population, noi
     config = measuring_config([(name, level) for name in ("PH3_dropped", "PH3_oversized") for level in STATE_LEVELS])
     release = measured(config, noisy(config, population[1], seed=6))
     about = everybody(release, fit(release)).about
-    assert about.endswith("Those of PH3 are measured for the nation only: public data divide them over its regions.")
+    assert about.endswith("of PH3 are measured for the nation only: public data divide them over its regions.")
 
 
 def test_dropped_persons_count_for_every_table_of_their_universe(population, noisy):
@@ -219,12 +220,32 @@ def test_dropped_persons_count_for_every_table_of_their_universe(population, noi
     def deviation(config):
         release = measured(config, noisy(config, population[1], seed=6))
         model = everybody(release, fit(release))
-        row = sum_rows([release.blocks["PH7", "usa_*"].positions().ravel()], len(release.counts))
-        return float(model.dropped(row)[1][0]) ** 0.5, model.about
+        return model.dropped(release.blocks["PH7", "usa_*"])[1] ** 0.5, model.about
 
     (sharp, about), (wide, _) = deviation(config), deviation(without)
     assert sharp < wide / 3
     assert "no dropped persons" not in about
+
+
+def test_households_by_the_race_of_the_householder_say_nothing_about_races_of_persons(tmp_path, noisy):
+    """A catalog with PH7 by the person's race, and oversized households of the same universe by the householder's."""
+    by_person = replace(CENSUS_2020.tabulation("PH7"), iterate_by="person")
+    tables = {table.name: table for table in CENSUS_2020.tables if table.name != "PH8"}
+    tables["PH7"] = replace(tables["PH7"], tabulations=(by_person,), truncation=())
+    document = dict(parameters_2020("us-measured")) | {"state_filter": list(STATES)}
+    budget = document["privacy_budget"]
+    budget["PH1_oversized"] = dict.fromkeys(budget["PH7"], 0.05)
+    del budget["PH7_oversized"], budget["PH8_denom"]
+    config = Config.load(document, Catalog(tuple(tables.values()), CENSUS_2020.levels))
+    folder = synth(tmp_path / "data", 30_000, STATES, seed=8)
+    settings = [Settings(skip_validation=True, truncate=cut) for cut in (True, False)]
+    kept, everyone = ({key: 40 * n for key, n in count(config, folder, one).items()} for one in settings)
+    release = measured(config, noisy(config, kept, seed=1))
+    model = everybody(release, fit(release))
+    rows = sum_rows(list(release.blocks["PH7", "state_A-G"].positions()), len(release.counts))
+    truth = np.concatenate([(everyone[key] - kept[key]).ravel() for key in release.blocks])
+    errors = rows @ (model.beyond - truth) / np.sqrt(model.effects.variance((rows @ model.loadings).tocsr()))
+    assert np.abs(errors[rows @ truth > 500]).max() < 3
 
 
 def test_a_release_of_the_nation_alone_uses_the_shares_of_its_states():

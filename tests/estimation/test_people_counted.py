@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from phsafe.estimation import estimate_frames
-from phsafe.estimation.people_counted import coverage_text, interval_command, limit_text, limits
+from phsafe.estimation.people_counted import coverage_text, how_estimated, interval_command, limit_text, limits
 
 LIMITS = {f"PH{i}": 6 if i in (3, 6) else 10 for i in range(1, 9)}
 LEFT_OUT = (
@@ -94,4 +94,6 @@ def test_cells_that_are_never_truncated_are_an_exception(made):
 def test_diagnostics_of_strange_types_do_no_harm(made, truncation):
     estimates = made("joint")
     other = replace(estimates, diagnostics=estimates.diagnostics | {"truncation": truncation})
-    assert "nine times in ten" in coverage_text(other)
+    counts_nobody = "contains the value without them" in coverage_text(other)
+    assert counts_nobody == (not isinstance(truncation, dict)) == bool(limits(other))
+    assert how_estimated(other) == ""

@@ -81,6 +81,14 @@ def test_cells_of_the_same_people_are_found_in_the_smallest_sets(config):
         assert same_cells(by_name[one], by_name[other]) == ()
 
 
+def test_filters_for_group_quarters_count_nobody(config):
+    """Record types aren't compared, because only housing units are counted; a filter that excludes them counts none."""
+    ph6 = config.catalog.tabulation("PH6")
+    for strange in ({"persons": where(RTYPE=5)}, {"units": where(RTYPE=4)}):
+        nobody = replace(ph6, name="PH6b", **strange)
+        assert same_cells(ph6, nobody) == ()
+
+
 def test_too_many_combinations_prove_nothing(config, monkeypatch):
     one, other = config.catalog.tabulation("PH1_num"), config.catalog.tabulation("PH7")
     for proof in (is_covered, same_cells):

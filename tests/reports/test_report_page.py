@@ -174,8 +174,15 @@ def test_what_is_not_given_is_not_invented(two_page):
 def test_truncation_is_stated_in_people(two, two_estimates, two_page):
     shown = words(two_page)
     for name, people in two_estimates.diagnostics["truncation"]["people"].items():
-        stated = re.search(rf"{two.config.tau[name]} about ([\d,]+) \(([\d,]+) – ([\d,]+)\)", shown)
+        table = name.split("_")[0]
+        title = next(t.title for t in two.config.catalog.tables if t.name == table)
+        pattern = rf"{table} {re.escape(title)} {two.config.tau[name]} about ([\d,]+) \(([\d,]+) – ([\d,]+)\)"
+        stated = re.search(pattern, shown)
         assert stated, people
+        estimate, lower, upper = (int(number.replace(",", "")) for number in stated.groups())
+        step = (people["upper"] - people["lower"]) / 5
+        assert people["lower"] - step < lower <= people["lower"] <= people["upper"] <= upper < people["upper"] + step
+        assert abs(estimate - people["estimate"]) < step
     assert "add the others back" in shown and "contains the true value about nine times in ten" in shown
 
 

@@ -9,7 +9,7 @@ dispersion is one of the effects, so that the release itself corrects it whereve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,10 +19,11 @@ from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import leaf_levels, shifted, total
 from phsafe.estimation.effects_posterior import EffectsPosterior, UniversesPosterior, widened
 from phsafe.estimation.fit import Fit, NormalDraws
-from phsafe.estimation.identities import counts_the_same, untruncated_cells
+from phsafe.estimation.identities import Identity, counts_the_same, same_people, untruncated_cells
 from phsafe.estimation.learned_spread import learn_clump, learn_spread
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares, public_shares
+from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.truncation_notes import truncation_notes
 from phsafe.model.spec import Tabulation
@@ -57,6 +58,11 @@ class Everybody:
         """The estimate of every cell, everybody counted."""
         return np.asarray(self.fit.estimates + self.beyond)
 
+    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
+        """Sums of some measurements that must be equal, shortest first: also those of the same people in two tables."""
+        more = (pair for _, pair in same_people(measured.config, self.known(blocks)))
+        return sorted([*self.fit.identities(measured, blocks), *more], key=lambda pair: sum(map(len, pair)))
+
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
         return self.fit.variance(sums) + self.effects.variance((sums @ self.loadings).tocsr())
@@ -65,9 +71,23 @@ class Everybody:
         """Return the covariance matrix of a few linear combinations of the estimates, one per row."""
         return self.fit.covariance(sums) + self.effects.covariance((sums @ self.loadings).tocsr())
 
-    def dropped(self, sums: sparse.csr_array) -> tuple[Array, Array]:
-        """Return the people beyond the thresholds in linear combinations of cells: mean and variance, one per row."""
-        return np.asarray(sums @ self.beyond), self.effects.variance((sums @ self.loadings).tocsr())
+    def known(self, blocks: Iterable[LevelBlock]) -> list[LevelBlock]:
+        """The measurements among these whose estimates include everybody."""
+        return [block for block in blocks if block.tabulation.name not in self.unknown]
+
+    def dropped(self, block: LevelBlock) -> tuple[float, float]:
+        """Return the people beyond the threshold in all groups of a measurement: their mean and variance."""
+        for own, expected, load in self.blind:  # Its cells without a threshold add nobody, but there are such people.
+            if own is block:
+                adding = sum_rows([np.arange(len(expected))], len(expected))
+                return self.dropped_of(widened((adding @ load).tocsr(), len(self.effects.mean)), float(expected.sum()))
+        row = sum_rows([block.positions().ravel()], len(self.beyond))
+        effects = (row @ self.loadings).tocsr()
+        return self.dropped_of(effects, float((row @ self.beyond - effects @ self.effects.mean)[0]))
+
+    def dropped_of(self, effects: sparse.csr_array, expected: float) -> tuple[float, float]:
+        """Return the mean and the variance of dropped people, with the effects on them and their expected number."""
+        return expected + float((effects @ self.effects.mean)[0]), float(self.effects.variance(effects)[0])
 
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""

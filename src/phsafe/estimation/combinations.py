@@ -12,7 +12,7 @@ import polars as pl
 from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.densities import NORMAL
-from phsafe.estimation.expression_draws import ROUNDING, interval_of_draws, no_sign
+from phsafe.estimation.expression_draws import ROUNDING, interval_of_draws, no_sign, range_of
 from phsafe.estimation.expressions import CellName, Degree, Term, parse
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Positions
@@ -200,6 +200,8 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
     with np.errstate(all="ignore"):
         estimate = float(term.evaluate(lambda name: np.float64(named[name].published[0]), np.float64))
+        if single is not None and (certain := _certain(model, single)) is not None:
+            return Combination(text, certain, certain, certain, 0.0)
         if single is not None and single.below == ONE:
             low, high, error = _sum(model, single.above)
         else:
@@ -216,6 +218,13 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
 def _quotient(model: Joint, cell: Named) -> Quotient:
     """The quotient of counts that a cell shows."""
     return Quotient(*(Linear.of(positions.tolist()) for positions in positions_of(model, cell)))
+
+
+def _certain(model: Joint, quotient: Quotient) -> float | None:
+    """The value of a quotient if sums that must be equal determine it."""
+    is_sum = quotient.below == ONE
+    least, most = range_of(model, Quotient(Linear(quotient.above.counts)) if is_sum else quotient)
+    return least + is_sum * quotient.above.constant if least == most else None
 
 
 def _sum(model: Joint, total: Linear) -> tuple[float, float, float]:

@@ -9,7 +9,6 @@ region. The counts are then rounded so that all sums remain exact (controlled ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -21,7 +20,8 @@ from scipy import optimize, sparse
 from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import smaller_universes, subgroups
 from phsafe.estimation.densities import Array
-from phsafe.estimation.identities import Identity, identities, independent, matrix
+from phsafe.estimation.fit import CellEstimates
+from phsafe.estimation.identities import independent, matrix
 from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.published_lines import PublishedLines
 
@@ -67,20 +67,17 @@ class _Constraints:
     larger: sparse.csr_array
 
 
-def points(
-    measured: Measured, target: Array, lines: PublishedLines, scale: Array, further: Sequence[Identity] = ()
-) -> Points:
+def points(measured: Measured, cells: CellEstimates, lines: PublishedLines, scale: Array) -> Points:
     """Return consistent whole counts for the cells of all count tables.
 
     Args:
         measured: The measurements of the release.
-        target: The unconstrained estimate of every measured cell.
+        cells: The unconstrained estimates.
         lines: The published lines.
         scale: The standard deviation of every published line under the fit.
-        further: Identities besides those between truncated counts.
     """
     blocks = lines.blocks
-    sums = [*identities(measured, blocks), *further]
+    sums, target = cells.identities(measured, blocks), cells.estimates
     inner, nested = list(subgroups(blocks)), list(smaller_universes(measured.config, blocks))
     shown = np.zeros(len(measured.counts), bool)
     for block in blocks:

@@ -20,12 +20,11 @@ from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import CellEstimates, fit
-from phsafe.estimation.identities import same_people, untruncated_cells
 from phsafe.estimation.independent_model import Independent
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Measured, measured
 from phsafe.estimation.public_shares import public_shares
-from phsafe.estimation.published_lines import published_lines, sum_rows
+from phsafe.estimation.published_lines import published_lines
 from phsafe.estimation.rounding import Summary, bracketed, rounded
 from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.levels import Level
@@ -154,13 +153,12 @@ def _truncation(release: Measured, cells: Everybody) -> dict[str, Any]:
 def _people_beyond(release: Measured, cells: Everybody) -> dict[str, dict[str, int]]:
     """Tabulation → the people beyond its threshold in all regions together, with a 90 % interval."""
     found: dict[str, dict[str, int]] = {}
-    for (name, _), block in release.blocks.items():
-        known = block.tabulation.is_truncated and name not in cells.unknown
-        whole = set(untruncated_cells(release.config, block)) == set(block.tabulation.cells)
-        if not known or whole or name in found or not block.level.iteration_level.covers:
+    for block in cells.known(release.blocks.values()):
+        name = block.tabulation.name
+        if not block.tabulation.is_truncated or name in found or not block.level.iteration_level.covers:
             continue
-        means, variances = cells.dropped(sum_rows([block.positions().ravel()], len(release.counts)))
-        number, margin = float(means[0]), float(special.ndtri(0.95) * np.sqrt(variances[0]))
+        number, variance = cells.dropped(block)
+        margin = float(special.ndtri(0.95) * np.sqrt(variance))
         found[name] = {
             "estimate": round(max(number, 0)),
             "lower": int(np.floor(max(number - margin, 0))),
@@ -173,11 +171,7 @@ def joint(release: Measured, cells: CellEstimates) -> Joint:
     """Build the joint model: consistent points, and a standard deviation for every published line."""
     lines = published_lines(release)
     scale = np.sqrt(cells.variance(lines.sums))
-    further = []
-    if isinstance(cells, Everybody):
-        known = [block for block in lines.blocks if block.tabulation.name not in cells.unknown]
-        further = [identity for _, _, identity in same_people(release.config, known)]
-    consistent = points(release, cells.estimates, lines, scale, further)
+    consistent = points(release, cells, lines, scale)
     return Joint(release, cells, lines, scale, consistent, truncated=not isinstance(cells, Everybody))
 
 

@@ -7,9 +7,10 @@ and the model of dropped people learn too. The equality needs every person of th
 that counts; validation refuses data in which some don't (`phsafe.pipeline.validation.WITHOUT_HOUSING`).
 
 **The same people in two universes.** Tables with filters of their own, such as children and own children, may have
-cells for the same people, who are truncated differently. Where the release measures the dropped persons of both, the
-precise table sharpens the other. Where public shares predict them, it mustn't: if the shares are wrong, they are wrong
-for both universes alike, so that two estimates don't make a sharper one.
+cells for the same people, who are truncated differently: the precise table sharpens the other. These ties are loose.
+Where public shares predict the dropped persons of both and are wrong, they are wrong for both alike, although the model
+takes their errors as independent. A loose tie may be violated by as much as the dropped persons are uncertain, so two
+such predictions don't make a much sharper one. Where the release measures dropped persons well, it is nearly exact.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from phsafe.estimation.beyond_threshold import Everybody
@@ -51,18 +53,21 @@ class TiedEverybody(Everybody):
         ties: For each tie (row), +1 for the cells of one side and −1 for those of the other.
         tie_loads: How much each effect changes the difference in dropped people.
         gaps: By how much the estimates without ties violate each one.
+        loose: Whether a tie may be violated by as much as the dropped people are uncertain.
     """
 
     ties: sparse.csr_array = field(kw_only=True, repr=False)
     tie_loads: sparse.csr_array = field(kw_only=True, repr=False)
     gaps: Array = field(kw_only=True, repr=False)
+    loose: NDArray[np.bool_] = field(kw_only=True, repr=False)
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array, Array]:
         """What makes gaps independent with variance 1, and their covariance with all cells and all effects then."""
         in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
-        values, vectors = linalg.eigh(self.ties @ in_fit + self.tie_loads @ in_effects)
+        dropped = self.tie_loads @ in_effects
+        values, vectors = linalg.eigh(self.ties @ in_fit + dropped + np.outer(self.loose, self.loose) * dropped)
         kept = values > NEGLIGIBLE * values.max()
         root = vectors[:, kept] / np.sqrt(values[kept])
         return root, np.asarray((in_fit + self.loadings @ in_effects) @ root), np.asarray(in_effects @ root)
@@ -83,17 +88,18 @@ class TiedEverybody(Everybody):
         shared = sums @ self._whitened[1]
         return np.asarray(super().covariance(sums) - shared @ shared.T)
 
-    def dropped(self, sums: sparse.csr_array) -> tuple[Array, Array]:
-        """Return the people beyond the thresholds in linear combinations of cells: mean and variance, one per row."""
+    def dropped_of(self, effects: sparse.csr_array, expected: float) -> tuple[float, float]:
+        """Return the mean and the variance of dropped people, with the effects on them and their expected number."""
         root, _, in_effects = self._whitened
-        mean, variance = super().dropped(sums)
-        removed = sums @ (self.loadings @ in_effects)
-        return mean - removed @ (self.gaps @ root), np.maximum(variance - np.square(removed).sum(axis=1), 0.0)
+        mean, variance = super().dropped_of(effects, expected)
+        removed = (effects @ in_effects)[0]
+        return mean - float(removed @ (self.gaps @ root)), max(variance - float(removed @ removed), 0.0)
 
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""
         effects, cells = self.effects.draws(standard), self.fit.errors(standard)
         gaps = self.ties @ cells + self.tie_loads @ effects
+        gaps += self.loose[:, None] * (self.tie_loads @ self.effects.draws(standard))
         root, shared, _ = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
 
@@ -108,7 +114,7 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
             rows.append((plus, minus))
             means.append(chosen @ mean)
             loads.append(widened((chosen @ load).tocsr(), len(untied.effects.mean)))
-    pairs = _measured_pairs(measured, untied)
+    pairs = _pairs(measured, untied)
     if pairs:
         same = matrix(pairs, len(measured.counts))
         rows += pairs
@@ -120,28 +126,21 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
     gaps = ties @ untied.fit.estimates + np.concatenate(means) + tie_loads @ untied.effects.mean
     known = {field.name: getattr(untied, field.name) for field in fields(untied)}
     if len(rows) > len(pairs):
-        known["about"] += " Counts without a threshold include the same people, and sharpen these estimates."
-    return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps))
+        known["about"] += " Counts without a threshold include the same people and make these estimates more precise."
+    loose = np.arange(len(rows)) >= len(rows) - len(pairs)
+    return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps), loose=loose)
 
 
-def _measured_pairs(measured: Measured, untied: Everybody) -> list[Identity]:
-    """Sums of the same people in two universes, where the release measures the dropped persons of both.
-
-    Levels with so many groups that the ties wouldn't fit into memory are left out.
-    """
-    blocks = measured.blocks.values()
-    dropped = {(b.tabulation.beyond, b.level.geography) for b in blocks if b.tabulation.kind == "dropped"}
-    known = [
-        b for b in blocks if b.tabulation.name not in untied.unknown and (b.tabulation, b.level.geography) in dropped
-    ]
+def _pairs(measured: Measured, untied: Everybody) -> list[Identity]:
+    """Sums of the same people in two universes, except at levels with too many groups for the memory."""
     by_level: dict[str, list[Identity]] = {}
-    for block, _, pair in same_people(measured.config, known):
-        by_level.setdefault(block.level.key, []).append(pair)
-    pairs: list[Identity] = []
-    for found in sorted(by_level.values(), key=len):
-        if (len(pairs) + len(found)) * len(measured.counts) <= MOST:
-            pairs += found
-    return pairs
+    for level, pair in same_people(measured.config, untied.known(measured.blocks.values())):
+        by_level.setdefault(level.key, []).append(pair)
+    found: list[Identity] = []
+    for pairs in sorted(by_level.values(), key=len):
+        if (len(found) + len(pairs)) * len(measured.counts) <= MOST:
+            found += pairs
+    return found
 
 
 def _blind_ties(measured: Measured, blind: LevelBlock) -> Iterator[Identity]:

@@ -14,7 +14,6 @@ from phsafe.estimation.averages import MORE_DRAWS, shortest, uniforms
 from phsafe.estimation.densities import Array
 from phsafe.estimation.expressions import Term
 from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.measurement_vector import Measured
 from phsafe.estimation.quotients import Quotient, as_rows, possible_range
 
 #: A denominator whose sign is uncertain by more than this has no useful interval.
@@ -99,8 +98,8 @@ def interval_of_draws(
         possible &= (draws[quotient.below] >= 1) & within(quotient, bounds)
     ranges = {}
     for quotient in quotients:
-        ranges[quotient] = _range(model.measured, quotient)
-        if ranges[quotient] != (-np.inf, np.inf):
+        low, high = ranges[quotient] = range_of(model, quotient)
+        if low < high < np.inf or -np.inf < low < high:
             possible &= (draws[quotient.below] > 0) & within(quotient, ranges[quotient])
     kept = int(possible.sum())
     if kept < FEWEST_DRAWS:
@@ -130,11 +129,12 @@ def interval_of_draws(
     return low, high, min(error, (high - low) / 2)
 
 
-def _range(measured: Measured, quotient: Quotient) -> Range:
+def range_of(model: Joint, quotient: Quotient) -> Range:
     """The possible range of a quotient; everything if its denominator can be negative."""
+    measured, cells = model.measured, model.cells
     weights = [weight for _, weight in quotient.below.weights]
-    positive = min(weights, default=0.0) > 0 or possible_range(measured, Quotient(quotient.below))[0] >= 0
-    return possible_range(measured, quotient) if positive else (-np.inf, np.inf)
+    positive = min(weights, default=0.0) > 0 or possible_range(measured, cells, Quotient(quotient.below))[0] >= 0
+    return possible_range(measured, cells, quotient) if positive else (-np.inf, np.inf)
 
 
 def _factor(covariance: Array) -> Array:

@@ -18,8 +18,8 @@ from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
 from phsafe.estimation.densities import Array
-from phsafe.estimation.identities import identities, independent
-from phsafe.estimation.measurement_vector import Measured
+from phsafe.estimation.identities import Identity, identities, independent
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
 
 Solver = Callable[[Array], Array]
 #: Returns standard normal draws, (size, number of draws).
@@ -32,6 +32,9 @@ class CellEstimates(Protocol):
     @property
     def estimates(self) -> Array:
         """The estimate of every cell."""
+
+    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
+        """Sums of some measurements that must be equal, shortest first."""
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
@@ -129,6 +132,10 @@ class Fit:
     estimates: Array = field(repr=False)
     #: Σ (y − m)²/V, chi-square distributed with as many degrees of freedom as identities if the noise is Gaussian.
     squares: float
+
+    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
+        """Sums of some measurements that must be equal, shortest first."""
+        return identities(measured, blocks)
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the exact variance of linear combinations of the estimates, one per row."""

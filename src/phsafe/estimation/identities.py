@@ -17,7 +17,7 @@ from scipy import sparse
 from phsafe.configs.config import Config
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 from phsafe.estimation.provable_sums import adds_up, is_covered, same_cells
-from phsafe.model.levels import TOTAL, digits
+from phsafe.model.levels import TOTAL, Level, digits
 from phsafe.model.spec import Tabulation
 
 #: Positions with coefficient +1 and positions with coefficient −1; the signed sum is zero.
@@ -39,7 +39,7 @@ def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -
     return sorted(found, key=lambda identity: len(identity[0]) + len(identity[1]))
 
 
-def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[LevelBlock, LevelBlock, Identity]]:
+def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[Level, Identity]]:
     """Yield sums in different universes, at the same level, that count the same people if everybody is counted.
 
     With thresholds, they differ: each universe drops people of its own from large households.
@@ -53,7 +53,7 @@ def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[
         for mine, theirs in same_cells(one.tabulation, other.tabulation):
             left, right = gather_groups(one, key, mine), gather_groups(other, key, theirs)
             for group in left:
-                yield one, other, (np.concatenate(left[group]), np.concatenate(right[group]))
+                yield one.level, (np.concatenate(left[group]), np.concatenate(right[group]))
 
 
 def universe(config: Config, tabulation: Tabulation) -> tuple[object, ...]:

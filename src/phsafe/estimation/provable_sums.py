@@ -13,7 +13,7 @@ from math import prod
 
 from phsafe.estimation.measurement_vector import LevelBlock
 from phsafe.model.conditions import Code, Where
-from phsafe.model.schema import PERSONS, UNITS
+from phsafe.model.schema import HOUSED_PERSON, HOUSING_UNIT, PERSONS, UNITS
 from phsafe.model.spec import Tabulation
 
 #: The code of columns of the unit table for units without a household.
@@ -73,8 +73,11 @@ def same_cells(one: Tabulation, other: Tabulation) -> tuple[tuple[tuple[int, ...
 
 
 def _universe(tabulation: Tabulation) -> Where:
-    """The filters of a tabulation. Everyone whom a table counts lives in a housing unit, so that isn't compared."""
+    """The filters of a tabulation, without record types: only housing units and the people in them are counted."""
     persons = tabulation.persons or Where()
+    for condition, housing in ((persons, HOUSED_PERSON), (tabulation.units, HOUSING_UNIT)):
+        if housing not in (condition.codes("RTYPE") or {housing}):
+            return Where((("RTYPE", frozenset()),))  # It counts nobody.
     return Where(tuple(term for term in (persons & tabulation.units).terms if term[0] != "RTYPE"))
 
 

@@ -13,11 +13,14 @@ from scipy import optimize, sparse
 from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import smaller_universes, subgroups
 from phsafe.estimation.expressions import SIGNS, CellName, Term
-from phsafe.estimation.identities import identities, matrix
+from phsafe.estimation.fit import CellEstimates
+from phsafe.estimation.identities import matrix
 from phsafe.estimation.measurement_vector import Measured
 
 #: The key of the constant of a sum; the other keys are positions of counts.
 CONSTANT = -1
+#: The sum of two weights is zero if it is smaller than this, relative to them.
+ROUNDING = 1e-12
 #: Decimals of a bound; beyond them it is the solver's rounding error.
 DECIMALS = 9
 
@@ -44,10 +47,11 @@ class Linear:
         return tuple((position, weight) for position, weight in self.weights if position != CONSTANT)
 
     def plus(self, other: Linear, times: float = 1.0) -> Linear:
-        """Add a multiple of another sum."""
+        """Add a multiple of another sum. Weights that are left over by rounding are zero."""
         both = dict(self.weights)
         for position, weight in other.weights:
-            both[position] = both.get(position, 0.0) + times * weight
+            before, more = both.get(position, 0.0), times * weight
+            both[position] = 0.0 if abs(before + more) < ROUNDING * abs(more) else before + more
         return Linear(tuple((position, weight) for position, weight in sorted(both.items()) if weight != 0))
 
 
@@ -115,7 +119,7 @@ def simplified(term: Term[CellName], cell: Callable[[CellName], Quotient]) -> Te
     return Term(sign=term.sign, parts=parts)
 
 
-def possible_range(measured: Measured, quotient: Quotient) -> tuple[float, float]:
+def possible_range(measured: Measured, cells: CellEstimates, quotient: Quotient) -> tuple[float, float]:
     """The range of a quotient over all counts that satisfy what published counts satisfy: a share is from 0 to 1.
 
     Counts are feasible if they aren't negative, add up as the identities say, and are within those of larger groups
@@ -128,7 +132,7 @@ def possible_range(measured: Measured, quotient: Quotient) -> tuple[float, float
     columns = np.concatenate([*(block.positions().ravel() for block in blocks), [len(measured.counts)]])
     within = [*subgroups(blocks), *smaller_universes(measured.config, blocks)]
     equal, larger = (
-        matrix(rows, len(measured.counts) + 1)[:, columns] for rows in (identities(measured, blocks), within)
+        matrix(rows, len(measured.counts) + 1)[:, columns] for rows in (cells.identities(measured, blocks), within)
     )
     above, below = (as_rows([sums], len(measured.counts))[:, columns] for sums in (quotient.above, quotient.below))
     sizes = [max((abs(weight) for _, weight in sums.weights), default=1.0) for sums in (quotient.above, quotient.below)]

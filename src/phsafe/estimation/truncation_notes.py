@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from phsafe.configs.names import enumerated
 from phsafe.estimation.identities import is_beyond
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.people_counted import truncated
 from phsafe.model.spec import Table, Tabulation
 
 #: Kinds of tabulations that measure what truncation drops → what they count.
@@ -24,8 +25,10 @@ def truncation_notes(
         used: The measurements of what truncation drops.
         unknown: The names of the tabulations without public shares.
     """
-    left_out = [table.name for table in release.config.catalog.tables if any(t.name in unknown for t in table.outputs)]
-    notes = list(_measured(release, known, used)) if used else []
+    catalog = release.config.catalog
+    people = {table: truncated(release.config, table) for table in catalog.tables}
+    left_out = [table.name for table, tabulation in people.items() if tabulation and tabulation.name in unknown]
+    notes = list(_measured(release, people, known, used)) if used else []
     if known and not used:
         notes.append(
             "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
@@ -38,29 +41,38 @@ def truncation_notes(
     return " ".join(notes)
 
 
-def _measured(release: Measured, known: Sequence[Sequence[Tabulation]], used: Sequence[LevelBlock]) -> Iterator[str]:
-    """Yield the notes on a release that measures something of what truncation drops."""
+def _measured(
+    release: Measured,
+    people: Mapping[Table, Tabulation | None],
+    known: Sequence[Sequence[Tabulation]],
+    used: Sequence[LevelBlock],
+) -> Iterator[str]:
+    """Yield the notes on a release that measures something of what truncation drops; `people` are those of tables."""
     kinds = {block.tabulation.kind for block in used}
     names = [name for kind, name in MEASURES.items() if kind in kinds]
     yield (
         f"The people beyond the thresholds are estimated from the release's own measurements of {enumerated(names)}, "
         "and from shares in public data for what these don't measure or measure poorly."
     )
+    declared = {tabulation.beyond for tabulation in release.config.catalog.truncation}
     undropped, unmeasured, undivided, national = [], [], [], []
     for universe in known:
         everyone = [block for block in used if block.level.iteration_level.covers]
         blocks = [block for block in everyone if is_beyond(release.config, block.tabulation, universe)]
-        tables = [table for table in release.config.catalog.tables if set(universe).intersection(table.tabulations)]
+        tables = [table for table, tabulation in people.items() if tabulation in universe]
         if not blocks:
             unmeasured += tables
             continue
-        dividing = {block.tabulation for block in blocks if len(block.tabulation.cells) > 1}
+        divided = {block.tabulation.beyond for block in blocks if len(block.tabulation.cells) > 1}
         undropped += [] if "dropped" in {block.tabulation.kind for block in blocks} else tables
-        undivided += [table for table in tables if table.truncation and dividing.isdisjoint(table.truncation)]
+        undivided += [table for table in tables if people[table] in declared - divided]
         national += tables if _are_regional(release.of(universe)) and not _are_regional(blocks) else []
     if national:
         of = _tables(national)
-        yield f"Those of {of} are measured for the nation only: public data divide them over its regions."
+        yield (
+            f"The people beyond the thresholds of {of} are measured for the nation only: public data divide them over "
+            "its regions."
+        )
     if undropped:
         of = f" of {_tables(undropped)}" if "dropped" in kinds else ""
         yield f"The release measures no dropped persons{of}: their number per household comes from public data."

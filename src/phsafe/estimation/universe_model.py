@@ -157,7 +157,8 @@ class UniverseModel:
         is informative about them.
         """
         level, known = block.level.iteration_level, {code for _, code in self.split(source).groups}
-        same = block.tabulation.iterate_by in (None, source.iterate_by)
+        whose = {t.iterate_by for t in (*self.leaves.tabulations, block.tabulation)} - {None}
+        same = len(whose) < 2
         by_iteration = level.is_total or (same and {i.code for i in level.iterations} <= known)
         if not by_iteration and not level.covers:
             return None

@@ -110,12 +110,14 @@ FAMILY = ("20", "21", "23", *_numbered(25, 33, 2))
 KEY = "MAFID"
 #: The record types (RTYPE) of a unit.
 HOUSING_UNIT, GROUP_QUARTERS = 2, 4
+#: The record type of a person in a housing unit.
+HOUSED_PERSON = 3
 MAFID = Column(KEY, range(100_000_001, 900_000_000), "Master Address File identifier")
 
 PERSONS = Layout(
     "persons",
     (
-        Column("RTYPE", (3, 5), "Record type: 3 in a housing unit, 5 in group quarters"),
+        Column("RTYPE", (HOUSED_PERSON, 5), "Record type: 3 in a housing unit, 5 in group quarters"),
         MAFID,
         Column("QAGE", range(0, 116), "Age in years"),
         Column("CENHISP", (1, 2), "Ethnicity: 1 not Hispanic, 2 Hispanic"),
