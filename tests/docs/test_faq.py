@@ -85,15 +85,12 @@ def test_an_estimate_of_three_may_have_the_interval_that_is_shown():
     assert "an estimate of 3 may have an interval of 0–70" in FAQ
 
 
-def test_own_children_of_two_tables_are_equal_and_one_is_more_precise(tmp_path):
+def test_own_children_of_two_tables_are_equal_and_those_of_ph3_more_precise(tmp_path):
     estimates = demo.run(tmp_path / "demo").estimates
-    assert "California's *Own child* has a standard error of 258, PH6's total 550" in FAQ
     for region in ("US", "CA", "WY"):
         for one, other in ((3, 1), (4, 2), (5, 7), (6, 12), (7, 17)):
             sharper, vaguer = (
                 estimates.interval(cell) for cell in (f"PH3[{region}, {one}]", f"PH6[{region}, {other}]")
             )
             assert sharper.estimate == vaguer.estimate
-            assert 0 < sharper.std_error < vaguer.std_error
-    found = [estimates.interval(cell).std_error for cell in ("PH3[CA, 3]", "PH6[CA, 1]")]
-    assert found == pytest.approx([258, 550], rel=0.02)
+            assert 0.6 * vaguer.std_error < sharper.std_error < vaguer.std_error

@@ -2,8 +2,8 @@
 
 Four factors change how much a universe varies: three the deviations of the excess per oversized household and of the
 division over cells (`DEVIATIONS` in `public_shares.py`), one the variance of sums over few households. Each is
-multiplied or divided by its step while that raises the likelihood of the release's measurements, clearly in all, so
-without evidence they remain 1.
+multiplied or divided by its step as long as that raises the likelihood of the release's measurements and the total gain
+is clear, so without evidence they remain 1.
 """
 
 from __future__ import annotations

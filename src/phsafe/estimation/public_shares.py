@@ -107,7 +107,7 @@ class PublicShares:
         return float(known.get(code, known.get(code[:STATE_DIGITS], 1.0)))
 
     def regions(self, tabulation: str, codes: Sequence[str]) -> float:
-        """The share of several regions together: their mean, or 1 if they are all regions with a share."""
+        """The share of several regions together: their mean, since sizes are unknown, or 1 if all are included."""
         known = self.tabulations.get(tabulation, {}).get("regions", {})
         everywhere = len(codes) > 1 and set(codes) >= set(known)
         return 1.0 if everywhere else float(np.mean([self.region(tabulation, code) for code in codes]))
