@@ -9,8 +9,9 @@ that counts; validation refuses data in which some don't (`phsafe.pipeline.valid
 **The same people in two universes.** Tables with filters of their own, such as children and own children, may have
 cells for the same people, who are truncated differently: the precise table sharpens the other. These ties are loose.
 Where public shares predict the dropped persons of both and are wrong, they are wrong for both alike, although the model
-takes their errors as independent. A loose tie may be violated by as much as the dropped persons are uncertain, so two
-such predictions don't make a much sharper one. Where the release measures dropped persons well, it is nearly exact.
+takes their errors as independent. A loose tie may be violated by a multiple of the uncertainty of the dropped persons,
+so two such predictions don't make a much sharper one. Where the release measures dropped persons well, it is nearly
+exact.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ from phsafe.estimation.published_lines import sum_rows
 
 #: Ties that others imply add nothing: directions with less than this share of the largest variance are left out.
 NEGLIGIBLE = 1e-9
+#: How far a loose tie may be violated, in standard deviations of the dropped people. In expanded samples, a few
+#: households decide how both tables divide them over cells; smaller values cover less there, and gain little elsewhere.
+LOOSE = 3.0
 #: The most numbers in the covariance of all cells with the ties of two universes; this bounds memory.
 MOST = 1 << 25
 
@@ -53,7 +57,7 @@ class TiedEverybody(Everybody):
         ties: For each tie (row), +1 for the cells of one side and −1 for those of the other.
         tie_loads: How much each effect changes the difference in dropped people.
         gaps: By how much the estimates without ties violate each one.
-        loose: Whether a tie may be violated by as much as the dropped people are uncertain.
+        loose: Whether a tie may be violated.
     """
 
     ties: sparse.csr_array = field(kw_only=True, repr=False)
@@ -67,7 +71,8 @@ class TiedEverybody(Everybody):
         in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
         dropped = self.tie_loads @ in_effects
-        values, vectors = linalg.eigh(self.ties @ in_fit + dropped + np.outer(self.loose, self.loose) * dropped)
+        violated = LOOSE**2 * np.outer(self.loose, self.loose) * dropped
+        values, vectors = linalg.eigh(self.ties @ in_fit + dropped + violated)
         kept = values > NEGLIGIBLE * values.max()
         root = vectors[:, kept] / np.sqrt(values[kept])
         return root, np.asarray((in_fit + self.loadings @ in_effects) @ root), np.asarray(in_effects @ root)
@@ -99,7 +104,7 @@ class TiedEverybody(Everybody):
         """Return draws of the true counts given the estimates, positions × draws."""
         effects, cells = self.effects.draws(standard), self.fit.errors(standard)
         gaps = self.ties @ cells + self.tie_loads @ effects
-        gaps += self.loose[:, None] * (self.tie_loads @ self.effects.draws(standard))
+        gaps += LOOSE * self.loose[:, None] * (self.tie_loads @ self.effects.draws(standard))
         root, shared, _ = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
 
