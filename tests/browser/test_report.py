@@ -5,6 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -93,6 +94,16 @@ def test_every_group_can_be_chosen(report, estimates, open_page, all_digits):
         assert page.locator('[data-table="PH2"] table').is_visible() == published
         assert page.locator('[data-table="PH2"] .absent').is_hidden() == published
         assert page.locator('[data-table="PH2"] .downloads').is_visible() == published
+
+
+def test_very_precise_averages_fit_into_a_tile(release, estimates, open_page, tmp_path):
+    precise = estimates.tables["PH5"].with_columns(
+        ESTIMATE=pl.lit(2.7087834), LOWER_90=pl.lit(2.7087824), UPPER_90=pl.lit(2.7087844)
+    )
+    sharp = replace(estimates, tables=estimates.tables | {"PH5": precise})
+    page = open_page(phsafe.report(release, tmp_path / "r.html", estimates=sharp))
+    page.locator("select[name=figure]").select_option("PH5 1")
+    assert set(page.locator("#map-tiles .tile-value").all_text_contents()) == {"2.70878"}
 
 
 def test_charts_show_any_line_and_the_map_leads_to_a_state(report, estimates, open_page):

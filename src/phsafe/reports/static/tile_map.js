@@ -10,12 +10,18 @@ function shades(mapped) {
   return { shade, classes: classes.map((found) => (found.length ? [Math.min(...found), Math.max(...found)] : null)) };
 }
 
+// The estimate as a tile shows it, which has room for seven characters.
+function tileValue(cell, average) {
+  const text = average ? roundedTexts(cell, true)[0] : short(cell[0], false);
+  return text.length > 7 ? number(value(cell[0]), 5) : text;
+}
+
 function tile({ name, cell, key }, size, average, shade, low, high, narrow) {
   const region = key.split(" ").slice(0, 2).join(" "), [letters, column, row] = data.tiles[region];
   const x = (column - 1) * size, y = (row - 1) * size, side = size - (narrow ? 2 : 5);
   const at = (v) => x + 7 + ((value(v) - low) / (high - low || 1)) * (side - 14), foot = y + side - 11;
   const detail = narrow ? [] : [
-    words(x + 7, y + 38, average ? roundedTexts(cell, true)[0] : short(cell[0], false), { class: "tile-value" }),
+    words(x + 7, y + 38, tileValue(cell, average), { class: "tile-value" }),
     draw("line", { x1: x + 7, x2: x + side - 7, y1: foot, y2: foot, class: "tile-track" }),
     draw("line", { x1: at(cell[1]), x2: Math.max(at(cell[2]), at(cell[1]) + 1), y1: foot, y2: foot, class: "tile-range" }),
     draw("circle", { cx: at(cell[0]), cy: foot, r: 3, class: "tile-dot" })];
