@@ -22,7 +22,7 @@ from phsafe.estimation.measurement_vector import measured
 from phsafe.estimation.public_shares import HIGHEST_REGION, PublicShares, public_shares
 from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.released_universe import ReleasedUniverse
-from phsafe.estimation.universe_model import UniverseModel
+from phsafe.estimation.universe_model import UniverseModel, _attributes
 from phsafe.model.schema import US_STATES
 from phsafe.model.spec import Catalog
 from phsafe.pipeline.scan import Settings, count
@@ -246,6 +246,16 @@ def test_households_by_the_race_of_the_householder_say_nothing_about_races_of_pe
     truth = np.concatenate([(everyone[key] - kept[key]).ravel() for key in release.blocks])
     errors = rows @ (model.beyond - truth) / np.sqrt(model.effects.variance((rows @ model.loadings).tocsr()))
     assert np.abs(errors[rows @ truth > 500]).max() < 3
+
+
+def test_deviations_of_cells_by_households_and_persons_are_mostly_of_one_or_the_other():
+    def attributes(name):
+        return [(extent, len(set(found))) for extent, found in _attributes(CENSUS_2020.tabulation(name))]
+
+    assert attributes("PH6") == [(1.0, 4), (1.0, 4), (0.25, 16)]
+    assert attributes("PH7") == [(1.0, 3)] and attributes("PH4") == [(1.0, 2)]
+    by_age, by_type, _ = (found for _, found in _attributes(CENSUS_2020.tabulation("PH6")))
+    assert by_age[:4] == by_age[4:8] and by_type[0] == by_type[3] != by_type[4]
 
 
 def test_a_release_of_the_nation_alone_uses_the_shares_of_its_states():

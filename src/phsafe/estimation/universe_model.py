@@ -194,11 +194,15 @@ class UniverseModel:
             several = len(codes) > 1
             # How groups divide over cells is measured for few tables, so little of it may be ruled out.
             unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
-            keys = [(tabulation.name, *group, cell) for group in groups for cell in tabulation.cells]
+            attributes = [(1.0, list(tabulation.cells))] if several else list(_attributes(tabulation))
 
             def common(name: str, which: Sequence[int], factor: Factor) -> sparse.csr_array:
-                labels = [(name, *(key[i] for i in which)) for key in keys]
-                return self.effects.common(largest, labels, self.deviations[name], factor)
+                loads = []
+                for extent, of_cells in attributes:
+                    keys = [(tabulation.name, *group, attribute) for group in groups for attribute in of_cells]
+                    labels = [(name, *(key[i] for i in which)) for key in keys]
+                    loads.append(self.effects.common(largest, labels, extent * self.deviations[name], factor))
+                return total(*loads)
 
             deviations = total(
                 common("cell, nation", (0, 3), _everywhere),
@@ -249,6 +253,22 @@ class UniverseModel:
         weight = (people + 1e-6 * (1 + people.sum())) * np.array(rates) ** self.rarity
         weight += weight.sum(axis=1, keepdims=True) == 0
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _attributes(tabulation: Tabulation) -> Iterator[tuple[float, list[object]]]:
+    """Yield attributes of every cell that deviations are common to, and the extent of these deviations.
+
+    Cells by households and persons, such as types of household by age, deviate mostly in one or the other: ages in
+    large households hardly depend on the type.
+    """
+    cells = list(tabulation.cells.values())
+    by_person = [cell.on([name for name in cell.columns if name in PERSONS]) for cell in cells]
+    by_household = [cell.on([name for name in cell.columns if name not in PERSONS]) for cell in cells]
+    mixed = len(set(by_person)) > 1 and len(set(by_household)) > 1
+    if mixed:
+        yield 1.0, list(by_person)
+        yield 1.0, list(by_household)
+    yield UNSEEN_PERSONS if mixed else 1.0, list(tabulation.cells)
 
 
 def _everywhere(spread: Spread) -> float:
