@@ -72,7 +72,8 @@ def test_covariance_and_draws_agree_with_the_variance(population, noisy):
     config = structured("us-measured")
     release = measured(config, noisy(config, population[0], seed=3))
     model = tied(release, everybody(release, fit(release)))
-    sums = sparse.vstack([totals(release, "PH7", "state_A-G"), totals(release, "PH1_num", "usa_*")], format="csr")
+    rows = [totals(release, "PH7", "state_A-G"), totals(release, "PH1_num", "usa_*"), totals(release, "PH6", "state_*")]
+    sums = sparse.vstack(rows, format="csr")
     covariance = model.covariance(sums)
     assert np.diag(covariance) == pytest.approx(model.variance(sums), rel=1e-6)
     assert np.linalg.eigvalsh(covariance).min() > -1e-6
@@ -90,7 +91,7 @@ def test_totals_are_tied_where_no_cell_is(population, noisy):
     release = measured(config, noisy(config, population[0], seed=5))
     model = tied(release, everybody(release, fit(release)))
     assert isinstance(model, TiedEverybody)
-    totals_only, children = 1 + len(STATES), 4 * (1 + len(STATES))
+    totals_only, children = 1 + len(STATES), 5 * (1 + len(STATES))
     assert model.ties.shape[0] == totals_only + children
     households = totals(release, "PH2", "state_*")
     assert households @ model.estimates == pytest.approx(
@@ -103,13 +104,14 @@ def test_own_children_of_two_tables_are_tied_loosely(population, noisy, name):
     config = structured(name).with_sensitivity("published")
     release = measured(config, noisy(config, population[0], seed=2))
     model = tied(release, everybody(release, fit(release)))
-    assert model.ties.shape[0] == model.loose.sum() == 4 * (1 + len(STATES))
+    assert model.ties.shape[0] == 5 * (1 + len(STATES))
+    assert sorted(model.loose) == [0.5] * (1 + len(STATES)) + [3.0] * 4 * (1 + len(STATES))
 
 
 def test_own_children_are_equal_without_thresholds_only(population, noisy):
     config, (kept, everyone) = structured("us-measured"), population
     release = measured(config, noisy(config, kept, scale=0))
-    pairs = [pair for _, pair in same_people(config, release.blocks.values())]
+    pairs = [pair for _, parts in same_people(config, release.blocks.values()) for pair in parts]
     rows = matrix(pairs, len(release.counts))
     assert rows.shape[0] == 4 * (1 + len(STATES))
     assert not np.any(rows @ np.concatenate([everyone[key] for key in release.blocks]))
@@ -175,7 +177,7 @@ def test_levels_with_too_many_ties_for_memory_are_left_untied(population, noisy,
     config = structured("us-measured").with_sensitivity("published")
     release = measured(config, noisy(config, population[0], seed=2))
     monkeypatch.setattr(everybody_ties, "MOST", 8 * len(release.counts))
-    assert tied(release, everybody(release, fit(release))).ties.shape[0] == 4
+    assert tied(release, everybody(release, fit(release))).ties.shape[0] == 5
 
 
 def test_ties_sharpen_what_is_said_about_the_people_beyond(population, noisy):

@@ -60,7 +60,7 @@ class Everybody:
 
     def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
         """Sums of some measurements that must be equal, shortest first: also those of the same people in two tables."""
-        more = (pair for _, pair in same_people(measured.config, self.known(blocks)))
+        more = (pair for _, pairs in same_people(measured.config, self.known(blocks)) for pair in pairs)
         return sorted([*self.fit.identities(measured, blocks), *more], key=lambda pair: sum(map(len, pair)))
 
     def variance(self, sums: sparse.csr_array) -> Array:

@@ -9,9 +9,9 @@ that counts; validation refuses data in which some don't (`phsafe.pipeline.valid
 **The same people in two universes.** Tables with filters of their own, such as children and own children, may have
 cells for the same people, who are truncated differently: the precise table sharpens the other. These ties are loose.
 Where public shares predict the dropped persons of both and are wrong, they are wrong for both alike, although the model
-takes their errors as independent. A loose tie may be violated by a multiple of the uncertainty of the dropped persons,
+takes their errors as independent. A loose tie may be violated, in proportion to the uncertainty of the dropped persons,
 so two such predictions don't make a much sharper one. Where the release measures dropped persons well, it is nearly
-exact.
+exact. How the dropped persons divide over cells is known least, so ties of parts are looser than that of their total.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from phsafe.estimation.beyond_threshold import Everybody
@@ -42,9 +41,9 @@ from phsafe.estimation.published_lines import sum_rows
 
 #: Ties that others imply add nothing: directions with less than this share of the largest variance are left out.
 NEGLIGIBLE = 1e-9
-#: How far a loose tie may be violated, in standard deviations of the dropped people. In expanded samples, a few
-#: households decide how both tables divide them over cells; smaller values cover less there, and gain little elsewhere.
-LOOSE = 3.0
+#: How far ties of the same people may be violated, in standard deviations of the dropped ones: ties of totals, and of
+#: their parts. In expanded samples, a few households decide how both tables divide dropped people over cells.
+TOTAL_LOOSE, PART_LOOSE = 0.5, 3.0
 #: The most numbers in the covariance of all cells with the ties of two universes; this bounds memory.
 MOST = 1 << 25
 
@@ -57,13 +56,13 @@ class TiedEverybody(Everybody):
         ties: For each tie (row), +1 for the cells of one side and −1 for those of the other.
         tie_loads: How much each effect changes the difference in dropped people.
         gaps: By how much the estimates without ties violate each one.
-        loose: Whether a tie may be violated.
+        loose: How far each tie may be violated, in standard deviations of the dropped people.
     """
 
     ties: sparse.csr_array = field(kw_only=True, repr=False)
     tie_loads: sparse.csr_array = field(kw_only=True, repr=False)
     gaps: Array = field(kw_only=True, repr=False)
-    loose: NDArray[np.bool_] = field(kw_only=True, repr=False)
+    loose: Array = field(kw_only=True, repr=False)
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array, Array]:
@@ -71,7 +70,7 @@ class TiedEverybody(Everybody):
         in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
         dropped = self.tie_loads @ in_effects
-        violated = LOOSE**2 * np.outer(self.loose, self.loose) * dropped
+        violated = np.where(np.equal.outer(self.loose, self.loose), np.square(self.loose), 0.0) * dropped
         values, vectors = linalg.eigh(self.ties @ in_fit + dropped + violated)
         kept = values > NEGLIGIBLE * values.max()
         root = vectors[:, kept] / np.sqrt(values[kept])
@@ -104,7 +103,8 @@ class TiedEverybody(Everybody):
         """Return draws of the true counts given the estimates, positions × draws."""
         effects, cells = self.effects.draws(standard), self.fit.errors(standard)
         gaps = self.ties @ cells + self.tie_loads @ effects
-        gaps += LOOSE * self.loose[:, None] * (self.tie_loads @ self.effects.draws(standard))
+        for loose in set(self.loose[self.loose > 0]):
+            gaps += np.where(self.loose == loose, loose, 0.0)[:, None] * (self.tie_loads @ self.effects.draws(standard))
         root, shared, _ = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
 
@@ -119,7 +119,7 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
             rows.append((plus, minus))
             means.append(chosen @ mean)
             loads.append(widened((chosen @ load).tocsr(), len(untied.effects.mean)))
-    pairs = _pairs(measured, untied)
+    pairs, loose = _pairs(measured, untied)
     if pairs:
         same = matrix(pairs, len(measured.counts))
         rows += pairs
@@ -132,20 +132,27 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
     known = {field.name: getattr(untied, field.name) for field in fields(untied)}
     if len(rows) > len(pairs):
         known["about"] += " Counts without a threshold include the same people and make these estimates more precise."
-    loose = np.arange(len(rows)) >= len(rows) - len(pairs)
-    return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps), loose=loose)
+    exact = [0.0] * (len(rows) - len(pairs))
+    return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps), loose=np.array(exact + loose))
 
 
-def _pairs(measured: Measured, untied: Everybody) -> list[Identity]:
-    """Sums of the same people in two universes, except at levels with too many groups for the memory."""
-    by_level: dict[str, list[Identity]] = {}
-    for level, pair in same_people(measured.config, untied.known(measured.blocks.values())):
-        by_level.setdefault(level.key, []).append(pair)
-    found: list[Identity] = []
-    for pairs in sorted(by_level.values(), key=len):
-        if (len(found) + len(pairs)) * len(measured.counts) <= MOST:
-            found += pairs
-    return found
+def _pairs(measured: Measured, untied: Everybody) -> tuple[list[Identity], list[float]]:
+    """Sums of the same people in two universes, and how loosely they are tied.
+
+    Levels with too many groups for the memory are left out.
+    """
+    by_level: dict[str, list[tuple[Identity, float]]] = {}
+    for level, parts in same_people(measured.config, untied.known(measured.blocks.values())):
+        sides = zip(*parts, strict=True)
+        plus, minus = (np.concatenate(side) for side in sides)
+        ties = by_level.setdefault(level.key, [])
+        ties.append(((plus, minus), TOTAL_LOOSE))
+        ties += [(part, PART_LOOSE) for part in parts if len(parts) > 1]
+    found: list[tuple[Identity, float]] = []
+    for ties in sorted(by_level.values(), key=len):
+        if (len(found) + len(ties)) * len(measured.counts) <= MOST:
+            found += ties
+    return [pair for pair, _ in found], [loose for _, loose in found]
 
 
 def _blind_ties(measured: Measured, blind: LevelBlock) -> Iterator[Identity]:

@@ -39,8 +39,8 @@ def identities(measured: Measured, blocks: Sequence[LevelBlock] | None = None) -
     return sorted(found, key=lambda identity: len(identity[0]) + len(identity[1]))
 
 
-def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[Level, Identity]]:
-    """Yield sums in different universes, at the same level, that count the same people if everybody is counted.
+def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[Level, list[Identity]]]:
+    """Yield, for each group, sums in two universes that count the same people if everybody is counted.
 
     With thresholds, they differ: each universe drops people of its own from large households.
     """
@@ -50,10 +50,12 @@ def same_people(config: Config, blocks: Iterable[LevelBlock]) -> Iterator[tuple[
             continue
         if universe(config, one.tabulation) == universe(config, other.tabulation):
             continue
-        for mine, theirs in same_cells(one.tabulation, other.tabulation):
-            left, right = gather_groups(one, key, mine), gather_groups(other, key, theirs)
-            for group in left:
-                yield one.level, (np.concatenate(left[group]), np.concatenate(right[group]))
+        sides = [
+            (gather_groups(one, key, mine), gather_groups(other, key, theirs))
+            for mine, theirs in same_cells(one.tabulation, other.tabulation)
+        ]
+        for group in sides[0][0] if sides else ():
+            yield one.level, [(np.concatenate(left[group]), np.concatenate(right[group])) for left, right in sides]
 
 
 def universe(config: Config, tabulation: Tabulation) -> tuple[object, ...]:
