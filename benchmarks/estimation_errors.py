@@ -8,7 +8,8 @@
 
 Exact counts are computed once and kept in WORK. Noise is normal (or geometric) from NumPy, which is fast and good
 enough for a benchmark. Prints Markdown: first the errors of raw counts, of least squares (m̂), of the joint and the
-independent points against truncated counts, and how often a point is outside its own interval before widening; then
+independent points against truncated counts (with --target everybody, m̂ and joint points include everybody, and errors
+are those against the untruncated truth), and how often a point is outside its own interval before widening; then
 coverage of the untruncated truth by the intervals, with and without the people beyond the thresholds.
 """
 
@@ -28,12 +29,11 @@ from phsafe.configs.config import Config
 from phsafe.configs.grid import Counts
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.consistent_points import points
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import DENSITIES, NORMAL
+from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import Fit, Projection, fit_with, project
-from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.published_lines import PublishedLines, published_lines
@@ -128,18 +128,18 @@ class World:
             yield replace(self.release, counts=y), fit_with(self.projection, y)
 
 
-def errors(world: World, draws: int, seed: int) -> pl.DataFrame:
-    """Squared errors against truncated counts, and points outside their interval: means over draws, by line."""
-    lines, rows, density = world.lines, world.rows, world.release.density
-    scale, sums = np.sqrt(world.projection.variance(lines.sums)), lines.sums[rows]
-    cut, spread = sums @ world.kept, density.scale(world.release.variances)
+def errors(world: World, draws: int, seed: int, target: str = "truncated") -> pl.DataFrame:
+    """Squared errors against the target, and points outside their interval: means over draws, by line."""
+    rows, density, everyone = world.rows, world.release.density, target == "everybody"
+    sums, spread = world.lines.sums[rows], density.scale(world.release.variances)
+    truth = sums @ (world.everyone if everyone else world.kept)
     found = {name: np.zeros(len(rows)) for name in (*METHODS, "OUTSIDE")}
     for drawn, fit in world.draws(draws, seed):
-        model = Joint(drawn, fit, lines, scale, points(drawn, fit, lines, scale))
+        model = joint(drawn, tied(drawn, everybody(drawn, fit)) if everyone else fit)
         cells = np.rint(drawn.counts + spread * density.mean_above(-drawn.counts / spread))
-        shown = (sums @ drawn.counts, sums @ fit.estimates, sums @ model.points.counts, sums @ cells)
+        shown = (sums @ drawn.counts, sums @ model.cells.estimates, sums @ model.points.counts, sums @ cells)
         for name, values in zip(METHODS, shown, strict=True):
-            found[name] += np.square(values - cut)
+            found[name] += np.square(values - truth)
         low, high = model.intervals(rows)
         found["OUTSIDE"] += (shown[2] < np.floor(low)) | (shown[2] > np.ceil(high))
     return world.keys.with_columns(**{name: values / draws for name, values in found.items()})
@@ -313,6 +313,7 @@ def main() -> None:
     parser.add_argument("--epsilon", action="store_true", help="pure DP with ε = 2√ρ, for the same variance")
     parser.add_argument("--drop", nargs="*", default=[], help="tabulations and levels without budget")
     parser.add_argument("--only", choices=("errors", "coverage"), help="print one of the two")
+    parser.add_argument("--target", choices=("truncated", "everybody"), default="truncated", help="of the errors")
     parser.add_argument("--shares", type=Path, help="write public shares to this file, and nothing else")
     arguments = parser.parse_args()
     is_file = Path(arguments.config).exists()
@@ -341,7 +342,7 @@ def main() -> None:
         return
     world = World.of(config, counts)
     if arguments.only != "coverage":
-        print(error_report(errors(world, arguments.draws, arguments.seed)))
+        print(error_report(errors(world, arguments.draws, arguments.seed, arguments.target)))
     if arguments.only != "errors":
         print(coverage_report(coverage(world, arguments.draws, arguments.seed)))
 

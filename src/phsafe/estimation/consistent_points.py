@@ -74,7 +74,7 @@ def points(measured: Measured, cells: CellEstimates, lines: PublishedLines, scal
         measured: The measurements of the release.
         cells: The unconstrained estimates.
         lines: The published lines.
-        scale: The standard deviation of every published line under the fit.
+        scale: The standard deviation of every published line, because of noise.
     """
     blocks = lines.blocks
     sums, target = cells.identities(measured, blocks), cells.estimates
