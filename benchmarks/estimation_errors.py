@@ -189,10 +189,10 @@ def error_report(lines: pl.DataFrame) -> str:
         RATIO=pl.col("joint") / pl.col("mhat"), OTHER=pl.col("joint") / pl.col("independent")
     )
     by = lines.group_by("TABLE", "TYPE", "LEVEL").agg(*rmse, pl.col("OUTSIDE").mean()).sort("TABLE", "TYPE", "LEVEL")
-    for table, kind, level, raw, mhat, joint, alone, outside in by.iter_rows():
+    for table, kind, level, raw, mhat, shown, alone, outside in by.iter_rows():
         worst = regions.filter(TABLE=table, TYPE=kind, LEVEL=level).sort("RATIO").row(-1, named=True)
         out.append(
-            f"| {table} | {kind} {level} | {raw:.1f} | {mhat:.1f} | {joint:.1f} | {alone:.1f} | {joint / mhat:.2f} "
+            f"| {table} | {kind} {level} | {raw:.1f} | {mhat:.1f} | {shown:.1f} | {alone:.1f} | {shown / mhat:.2f} "
             f"| {worst['REGION']}: {worst['RATIO']:.2f} | {100 * outside:.2f} |"
         )
     outside = 100 * lines["OUTSIDE"].mean()

@@ -3,15 +3,15 @@
     python benchmarks/expression_coverage.py WORK [--draws 2000] [--seed 5] [--everybody] [--small]
 
 Exact counts are computed once and kept in WORK. Prints the coverage of each expression, in percent: of truncated
-values, or with --everybody of the untruncated truth (slower). With --small, the expressions are shares of groups that
-are smaller than the noise or hardly larger; for these it also prints the share of releases in which an interval is
-refused, the mean length of the intervals, and the largest ratio of a standard error to the length of its interval.
+values, or with --everybody of the untruncated truth (slower). With --small, the expressions are shares and averages of
+groups that are smaller than the noise or hardly larger; for these it also prints the share of releases in which an
+interval is refused, the mean length of the intervals, and the largest ratio of a standard error to that length.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,15 +23,16 @@ from phsafe.configs.config import Config
 from phsafe.configs.names import find_region
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
+from phsafe.estimation.averages import median
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.combinations import Named, estimate_expression, positions_of
+from phsafe.estimation.combinations import Named, estimate_expression, positions_of, published_average
 from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.expressions import CellName, parse
 from phsafe.estimation.fit import Fit, fit_with, project
 from phsafe.estimation.identities import Identity
 from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.measurement_vector import LevelBlock, Measured
+from phsafe.estimation.measurement_vector import LevelBlock
 from phsafe.estimation.published_lines import published_lines
 from phsafe.synthetic import synth
 
@@ -44,14 +45,16 @@ PH6[US, 2] / PH6[US, 1]; PH7[WY, 1] - PH7[RI, 1]; PH1[CA, 1] - PH1[TX, 1]; PH1[C
 PH8[CA, 2] / PH8[CA, 3]; PH5[CA, 1] - PH1[CA, 1]; PH3[CA, 1] - PH6[CA, 1];
 PH4[CA, B, 1] + PH4[TX, B, 1] + PH4[CA, D, 1]
 """
-#: Shares that depend on groups of a few dozen people up to a few times the noise.
+#: Shares and averages of groups of a few dozen people up to a few times the noise.
 SMALL = """
 PH7[WY, D, 4] / PH7[WY, D, 1]; PH7[WY, F, 2] / PH7[WY, F, 1]; PH7[WY, G, 3] / PH7[WY, G, 1];
 PH7[RI, E, 2] / PH7[RI, E, 1]; PH7[RI, D, 2] / (PH7[RI, D, 2] + PH7[RI, D, 3] + PH7[RI, D, 4]);
 1 - PH7[HI, B, 4] / PH7[HI, B, 1]; PH7[HI, H, 2] / PH7[HI, H, 1]; PH7[RI, B, 3] / PH7[RI, B, 1];
 PH3[WY, D, 1] / PH3[WY, 1]; PH3[WY, F, 2] / PH3[WY, F, 1]; PH3[RI, G, 2] / PH3[RI, G, 1];
 PH4[WY, F, 1] / PH7[WY, F, 1]; PH4[WY, G, 1] / PH7[WY, G, 1]; PH7[WY, I, 1] / PH7[WY, 1];
-PH7[WY, F, 2] / PH7[WY, F, 1] - PH7[WY, G, 2] / PH7[WY, G, 1]; PH7[WY, F, 1] / PH7[WY, G, 1]
+PH7[WY, F, 2] / PH7[WY, F, 1] - PH7[WY, G, 2] / PH7[WY, G, 1]; PH7[WY, F, 1] / PH7[WY, G, 1];
+PH1[WY, D, 1] - PH1[RI, D, 1]; PH1[WY, F, 2] - PH1[WY, G, 2]; PH1[HI, B, 3] / PH1[WY, B, 3];
+PH8[RI, D, 2] - PH8[RI, D, 3]; PH5[WY, D, 1] - PH1[WY, D, 1]
 """
 
 
@@ -67,9 +70,13 @@ class Remembered:
         """The estimate of every cell."""
         return self.fit.estimates
 
-    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
-        """Sums of some measurements that must be equal."""
-        return self.fit.identities(measured, blocks)
+    def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:
+        """Measurements whose estimates can be compared."""
+        return self.fit.alike(blocks)
+
+    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
+        """Sums in different universes that count the same people."""
+        return self.fit.same_people(config, blocks)
 
     def _once(self, what: str, sums: sparse.csr_array) -> np.ndarray:
         key = (what, sums.indices.tobytes(), sums.data.tobytes() + sums.indptr.tobytes())
@@ -86,15 +93,20 @@ class Remembered:
         return self._once("covariance", sums)
 
 
-def main() -> None:
-    """Simulate releases and print the coverage of every expression."""
+def arguments_given() -> argparse.Namespace:
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=5, help="of the noise")
     parser.add_argument("--everybody", action="store_true")
     parser.add_argument("--small", action="store_true", help="shares of small groups")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Simulate releases and print the coverage of every expression."""
+    arguments = arguments_given()
     config = Config.load(parameters_2020("us-measured") | {"state_filter": list(STATES)})
     arguments.work.mkdir(exist_ok=True)
     data = arguments.work / "five"
@@ -121,8 +133,11 @@ def main() -> None:
             and cell.iteration in [i.code for i in level.iteration_level.iterations]
         )
         found = Named(table, level, (region, cell.iteration), int(cell.line), (0.0, 0.0, 0.0, 0.0))
-        sums = [float(values[places].sum()) for places in positions_of(model, found)]
-        value = sums[0] if len(sums) == 1 else sums[0] / sums[1]
+        if values is not goal and table.average is not None:
+            value = float(median(published_average(model, found).quantiles))
+        else:
+            sums = [float(values[places].sum()) for places in positions_of(model, found)]
+            value = sums[0] if len(sums) == 1 else sums[0] / sums[1]
         return replace(found, published=(value, 0.0, 0.0, 0.0))
 
     known: dict[tuple[str, bytes, bytes], np.ndarray] = {}

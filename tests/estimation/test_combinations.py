@@ -60,6 +60,33 @@ def test_states_that_make_up_the_nation(joint):
     assert joined.estimate == nation.estimate and joined.std_error == pytest.approx(nation.std_error, rel=1e-3)
 
 
+def test_multiples_of_a_cell_are_those_of_its_table(joint):
+    for cell in ("PH7[WY, D, 1]", "PH1[WY, C, 3]", "PH8[HI, B, 2]"):
+        shown = joint.interval(cell)
+        for text, times, more in ((f"2 * {cell}", 2, 0), (f"3 - {cell} / 2 - {cell} / 2", -1, 3)):
+            found = joint.interval(text)
+            ends = sorted((times * shown.lower + more, times * shown.upper + more))
+            assert [found.lower, found.upper] == pytest.approx(ends)
+            assert found.estimate == pytest.approx(times * shown.estimate + more)
+            assert found.std_error == pytest.approx(abs(times) * shown.std_error)
+
+
+def test_averages_in_expressions_have_the_posterior_of_their_table(joint):
+    """Also in groups smaller than the noise, where bounds and other tables say more than the group's own counts."""
+    cells = [("WY", "56", "D", 1), ("HI", "15", "B", 1), ("WY", "56", "F", 2)]
+    drawn = joint.draws(2000).filter(TABLE="PH1").sort("DRAW")
+
+    def values(region, code, cell):
+        return drawn.filter(REGION_ID=region, ITERATION_CODE=code, CELL=cell)["VALUE"].to_numpy()
+
+    for i, (state, region, code, cell) in enumerate(cells):
+        other = cells[i - 1]
+        found = joint.interval(f"PH1[{state}, {code}, {cell}] - PH1[{other[0]}, {other[2]}, {other[3]}]")
+        of_draws = values(region, code, cell) - values(*other[1:])
+        assert found.std_error == pytest.approx(of_draws.std(), rel=0.08)
+        assert 0.87 < np.mean((found.lower <= of_draws) & (of_draws <= found.upper)) < 0.93
+
+
 GROUPS = "ABCDEFG"
 SUM_OF_RACES = "(" + " + ".join(f"PH7[WY, {group}, 1]" for group in GROUPS) + ")"
 
@@ -124,7 +151,9 @@ def test_own_children_of_two_tables_are_equal_by_construction(joint):
         assert joint.interval(one).estimate == joint.interval(other).estimate
         assert joint.compare(one, other).verdict == "equal by construction"
         assert joint.interval(f"{one} / {other}").text == "1: certain by construction"
-        assert joint.interval(f"2 * {one} - {other} + PH7[WY, 1]").std_error > 0
+        shown, same = joint.interval(one), joint.interval(f"2 * {one} - {other}")
+        assert (same.lower, same.upper, same.std_error) == (shown.lower, shown.upper, shown.std_error)
+        assert joint.interval(f"{one} / PH7[US, 1] - {other} / PH2[US, 1]").text == "0: equal by construction"
 
 
 def test_decimal_weights_that_cancel_leave_nothing(joint):
@@ -132,6 +161,21 @@ def test_decimal_weights_that_cancel_leave_nothing(joint):
     assert found.text == "0: equal by construction"
     rest = joint.interval("PH7[WY, 1] + PH3[WY, 1] * 0.3 - PH3[WY, 1] * 0.1 - PH3[WY, 1] * 0.2")
     assert rest.std_error == joint.interval("PH7[WY, 1]").std_error
+
+
+@pytest.mark.parametrize("group", "CDEF")
+def test_sums_that_cannot_be_negative_are_not(joint, group):
+    rest = joint.interval(f"PH7[US, {group}, 2] - PH7[HI, {group}, 2] - PH7[RI, {group}, 2]")
+    shown = joint.interval(f"PH7[WY, {group}, 2]")
+    assert 0 <= shown.lower <= rest.lower <= rest.upper <= shown.upper
+    assert rest.lower < shown.lower + 1 and rest.upper > shown.upper - 1
+    assert joint.interval(f"PH7[WY, {group}, 1] - PH4[WY, {group}, 1]").lower >= 0
+    below = joint.interval(f"PH4[WY, {group}, 1] - PH7[WY, {group}, 1] - 5")
+    assert below.lower < below.upper <= -5
+
+
+def test_a_tiny_weight_is_not_taken_for_none(joint):
+    assert joint.interval("0.0000001 * PH7[US, 1] + PH3[WY, 4] - PH6[WY, 2]").std_error > 0
 
 
 @pytest.mark.parametrize("group", "BDEF")
@@ -327,4 +371,7 @@ def test_commands(tmp_path):
     assert negative.exit_code == 0 and negative.stdout.startswith("-")
     args = ["estimate", str(tmp_path / "r"), str(tmp_path / "t"), "--draws", "3", "--target", "truncated"]
     assert CliRunner().invoke(app, args).exit_code == 0
+    alone = ["estimate", str(tmp_path / "r"), str(tmp_path / "t2"), "--draws", "3", "--method", "independent"]
+    refused = CliRunner().invoke(app, alone)
+    assert refused.exit_code == 1 and "expected the joint method" in refused.output
     assert pl.read_parquet(tmp_path / "t" / "draws.parquet")["DRAW"].n_unique() == 3

@@ -17,6 +17,7 @@ from phsafe.model.conditions import where
 from phsafe.model.spec import Catalog, Line, Table, Tabulation
 from phsafe.model.tables import CENSUS_2020
 from phsafe.pipeline.scan import Settings, count
+from phsafe.synthetic import synth
 
 STATES = ("15", "44", "56")
 PEOPLE = where(RTYPE=3)
@@ -35,24 +36,33 @@ def table(tabulation):
     return Table(tabulation.name, "Title", "Universe", (total, *lines) if len(lines) > 1 else lines, (tabulation,))
 
 
-@pytest.fixture(scope="module")
-def config():
-    own = [table(t) for t in (GRANDCHILDREN, HOUSING, CORNERS)]
-    catalog = Catalog((*CENSUS_2020.tables, *own), CENSUS_2020.levels)
+def config_with(*tabulations):
+    catalog = Catalog((*CENSUS_2020.tables, *map(table, tabulations)), CENSUS_2020.levels)
     document = dict(parameters_2020("us-measured")) | {"state_filter": list(STATES)}
     levels = dict.fromkeys(document["privacy_budget"]["PH7"], 0.01)
-    document["privacy_budget"] |= {t.name: levels for t in (GRANDCHILDREN, HOUSING, CORNERS)}
-    document["tau"] |= {"PH9": 10, "PH11": 10}
+    document["privacy_budget"] |= {t.name: levels for t in tabulations}
+    document["tau"] |= {t.name: 10 for t in tabulations if t.counts_persons}
     return Config.load(document, catalog)
 
 
 @pytest.fixture(scope="module")
-def population(config, tmp_path_factory):
-    from phsafe.synthetic import synth
+def config():
+    return config_with(GRANDCHILDREN, HOUSING, CORNERS)
 
-    folder = synth(tmp_path_factory.mktemp("records") / "data", 20_000, STATES, seed=3)
-    settings = [Settings(skip_validation=True, truncate=cut) for cut in (True, False)]
-    return [count(config, folder, one) for one in settings]
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    return synth(tmp_path_factory.mktemp("records") / "data", 20_000, STATES, seed=3)
+
+
+def counts(config, records):
+    """Exact counts with and without truncation."""
+    return [count(config, records, Settings(skip_validation=True, truncate=cut)) for cut in (True, False)]
+
+
+@pytest.fixture(scope="module")
+def population(config, records):
+    return counts(config, records)
 
 
 def test_shipped_tables_count_the_same_people(config):
@@ -131,3 +141,17 @@ def test_tables_without_shares_remain_truncated_and_say_so(config, population, n
 
     book = openpyxl.load_workbook(estimates.write(tmp_path / "out") / "tables.xlsx")
     assert sentence in book["Notes"]["B3"].value
+
+
+def test_a_table_that_remains_truncated_does_not_hold_back_others(records, noisy):
+    """It counts the people of PH7, but by their own race, for which public data have no shares."""
+    ages = {1: where(QAGE=range(18)), 2: where(QAGE=range(18, 116))}
+    config = config_with(Tabulation("PH9", ages, PEOPLE, iterate_by="person"))
+    kept, everyone = ({key: 100 * own for key, own in of.items()} for of in counts(config, records))
+    estimates = estimate_frames(config, noisy(config, kept, seed=1))
+    assert estimates.diagnostics["truncation"]["without_shares"] == ["PH9"]
+    for name, line, truth in (("PH7", 1, everyone), ("PH9", 3, kept)):
+        shown = estimates.tables[name].filter(REGION_TYPE="STATE", ITERATION_CODE="*", CELL=line)
+        goal = truth[name, "state_*"].reshape(len(STATES), -1).sum(axis=1)
+        assert (np.abs(shown["ESTIMATE"].to_numpy() - goal) < 4 * shown["STD_ERROR"].to_numpy()).all()
+    assert estimates.compare("PH7[HI, 1]", "PH9[HI, 3]").is_more_than_noise

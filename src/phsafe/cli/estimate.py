@@ -49,7 +49,7 @@ def estimate(
     reasons.check(check_new_folder, out)
     reasons.check(check_format, format)
     if draws:
-        reasons.check(check_draws, draws)
+        reasons.check(check_draws, draws, method)
     reasons.settle()
     assert opened is not None
     estimates = run(opened, method, target=target)

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from scipy.stats import qmc
 
 from phsafe.configs.config import Config
@@ -39,6 +40,7 @@ SLIGHTLY_LONGER = 1.02
 STARTS = 201
 #: Probabilities at which the posterior is tabulated, for draws from it; the median is in the middle.
 LEVELS = np.concatenate([[1e-6], np.linspace(0.005, 0.995, 199), [1 - 1e-6]])
+SCORES = special.ndtri(LEVELS)
 
 #: No population group has more people per household on average, everybody counted. The bound matters for groups smaller
 #: than the noise only.
@@ -67,7 +69,8 @@ def feasible(config: Config, ratio: Ratio, above: LevelBlock, *, truncated: bool
     """
     cells, tau = {cell for part in ratio.parts for cell in part}, config.tau[ratio.numerator.name]
     whole = not truncated or cells & set(untruncated_cells(config, above))
-    return Bounds(ratio.at_least, max(tau, MOST_PEOPLE) if whole else tau)
+    most = max(tau, MOST_PEOPLE) if whole else tau
+    return Bounds(min(ratio.at_least, most), most)
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,16 @@ def posterior(
             one = np.array([row])
             result[:, one], quantiles[one], _ = _summary(density, unknowns, bounds, lines, one, MORE_DRAWS)
     return result, quantiles
+
+
+def median(quantiles: Array) -> Array:
+    """The median, from quantiles at LEVELS in the last dimension."""
+    return np.asarray(quantiles[..., len(LEVELS) // 2])
+
+
+def carried_over(standard: Array, quantiles: Array) -> Array:
+    """Carry standard normal draws over to the distribution with these quantiles at LEVELS."""
+    return np.asarray(np.interp(standard, SCORES, quantiles))
 
 
 def _unbounded(

@@ -9,12 +9,13 @@ dispersion is one of the effects, so that the release itself corrects it whereve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
 
+from phsafe.configs.config import Config
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import leaf_levels, shifted, total
 from phsafe.estimation.effects_posterior import EffectsPosterior, UniversesPosterior, widened
@@ -58,10 +59,16 @@ class Everybody:
         """The estimate of every cell, everybody counted."""
         return np.asarray(self.fit.estimates + self.beyond)
 
-    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
-        """Sums of some measurements that must be equal, shortest first: also those of the same people in two tables."""
-        more = (pair for _, pairs in same_people(measured.config, self.known(blocks)) for pair in pairs)
-        return sorted([*self.fit.identities(measured, blocks), *more], key=lambda pair: sum(map(len, pair)))
+    def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:
+        """Measurements whose estimates can be compared: those of everybody, and those that remain truncated."""
+        found: dict[bool, list[LevelBlock]] = {}
+        for block in blocks:
+            found.setdefault(block.tabulation.name in self.unknown, []).append(block)
+        return list(found.values())
+
+    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
+        """Sums in different universes that count the same people, everybody counted."""
+        return [pair for _, pairs in same_people(config, self.known(blocks)) for pair in pairs]
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""

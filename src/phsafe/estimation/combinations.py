@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.densities import NORMAL
-from phsafe.estimation.expression_draws import ROUNDING, interval_of_draws, no_sign, range_of
+from phsafe.estimation.expression_draws import ROUNDING, PublishedAverage, interval_of_draws, no_sign, range_of
 from phsafe.estimation.expressions import CellName, Degree, Term, parse
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Positions
@@ -189,23 +189,29 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
         term: The parsed expression.
         named: The cells of the expression.
     """
-    shown = {name: _quotient(model, cell) for name, cell in named.items()}
+    own = {name: _quotient(model, cell) for name, cell in named.items()}
+    pairs = model.cells.same_people(model.measured.config, model.measured.blocks.values())
+    shown = {name: quotient.with_equal(pairs) for name, quotient in own.items()}
     reduced = simplified(term, shown.__getitem__)
     single = reduced.value if isinstance(reduced.value, Quotient) else None
-    for name, quotient in shown.items():
-        if quotient == single:
-            return Combination(text, *named[name].published)
     weights = [abs(w) for q in reduced.cells() for sums in (q.above, q.below) for _, w in sums.weights]
     if not all(1 / LARGEST_WEIGHT < weight < LARGEST_WEIGHT for weight in weights):
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
+    for whole, cells in ((simplified(term, own.__getitem__), own), (reduced, shown)):
+        if multiples := _multiples(text, whole, cells, named):
+            return min(multiples, key=lambda found: found.std_error)
     with np.errstate(all="ignore"):
         estimate = float(term.evaluate(lambda name: np.float64(named[name].published[0]), np.float64))
-        if single is not None and (certain := _certain(model, single)) is not None:
-            return Combination(text, certain, certain, certain, 0.0)
+        if single is not None:
+            least, most = _range(model, single)
+            if least == most:
+                return Combination(text, least, least, least, 0.0)
         if single is not None and single.below == ONE:
-            low, high, error = _sum(model, single.above)
+            low, high, error = _sum(model, single.above, least, most)
         else:
-            averages = [(shown[name], _bounds(model, c)) for name, c in named.items() if c.table.average is not None]
+            averages = {
+                shown[name]: published_average(model, c) for name, c in named.items() if c.table.average is not None
+            }
             low, high, error = interval_of_draws(model, text, reduced, averages)
     if not np.isfinite(estimate):
         raise no_sign(text)
@@ -215,22 +221,38 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
     return Combination(text, estimate, min(low, estimate), max(high, estimate), error)
 
 
+def _multiples(
+    text: str, reduced: Term[Quotient], shown: Mapping[CellName, Quotient], named: Mapping[CellName, Named]
+) -> list[Combination]:
+    """For each cell that an expression is a multiple of (plus a number): what the table shows, multiplied."""
+    found = []
+    for name, quotient in shown.items():
+        multiple = reduced.value.multiple_of(quotient) if isinstance(reduced.value, Quotient) else None
+        if multiple is not None:
+            times, more = multiple
+            estimate, *ends, error = named[name].published
+            low, high = sorted(times * value + more for value in ends)
+            found.append(Combination(text, times * estimate + more, low, high, abs(times) * error))
+    return found
+
+
 def _quotient(model: Joint, cell: Named) -> Quotient:
     """The quotient of counts that a cell shows."""
     return Quotient(*(Linear.of(positions.tolist()) for positions in positions_of(model, cell)))
 
 
-def _certain(model: Joint, quotient: Quotient) -> float | None:
-    """The value of a quotient if sums that must be equal determine it."""
+def _range(model: Joint, quotient: Quotient) -> tuple[float, float]:
+    """The possible range of a quotient; its ends are equal if sums that must be equal determine it."""
     is_sum = quotient.below == ONE
     least, most = range_of(model, Quotient(Linear(quotient.above.counts)) if is_sum else quotient)
-    return least + is_sum * quotient.above.constant if least == most else None
+    more = quotient.above.constant if is_sum else 0.0
+    return least + more, most + more
 
 
-def _sum(model: Joint, total: Linear) -> tuple[float, float, float]:
+def _sum(model: Joint, total: Linear, least: float, most: float) -> tuple[float, float, float]:
     """The interval and standard error of a weighted sum of counts; they are all the same value and 0 if it is certain.
 
-    It is normal, and restricted like a single count if all weights have the same sign.
+    Its posterior is normal, restricted to what is possible: everything, or what is above or below a bound.
     """
     each = [Linear((term,)) for term in total.counts]
     rows = as_rows([total, *each], len(model.cells.estimates))[:, :-1].tocsr()
@@ -239,11 +261,10 @@ def _sum(model: Joint, total: Linear) -> tuple[float, float, float]:
     if scale <= rounding:
         certain = middle if abs(middle) > rounding else 0.0
         return certain, certain, 0.0
-    signs = {np.sign(weight) for _, weight in total.counts}
-    sign = int(signs.pop()) if len(signs) == 1 else 0
-    zero = sign * (total.constant - middle) / scale if sign else -np.inf
-    low, high = (float(bound) for bound in NORMAL.shortest(np.array(zero)))
-    low, high = (low, high) if sign >= 0 else (-high, -low)
+    is_below = np.isfinite(most)
+    bound = (middle - most if is_below else least - middle) / scale
+    low, high = (float(end) for end in NORMAL.shortest(np.array(bound)))
+    low, high = (-high, -low) if is_below else (low, high)
     return middle + scale * low, middle + scale * high, scale
 
 
@@ -269,9 +290,11 @@ def _group(model: Joint, tabulation: str, cell: Named, cells: Sequence[int]) -> 
     return positions
 
 
-def _bounds(model: Joint, cell: Named) -> tuple[int, int]:
-    """The range of a cell that shows an average."""
+def published_average(model: Joint, cell: Named) -> PublishedAverage:
+    """The posterior of a cell that shows an average."""
     ratio = next(r for r in ratios(model.measured.config.catalog, cell.table) if cell.line in dict(r.lines))
-    bounds = model.bounds(ratio, model.measured.blocks[ratio.numerator.name, cell.level.key])
-    whole = len(dict(ratio.lines)[cell.line]) == len(ratio.parts)
-    return bounds.at_least if whole else 0, bounds.tau
+    above, below = (model.measured.blocks[t.name, cell.level.key] for t in (ratio.numerator, ratio.denominator))
+    bounds, line = model.bounds(ratio, above), dict(ratio.lines)[cell.line]
+    of_line = list(dict(ratio.lines)).index(cell.line)
+    quantiles = model.quantiles(ratio, above, below)[below.groups.index(cell.group), of_line]
+    return PublishedAverage((bounds.at_least if len(line) == len(ratio.parts) else 0, bounds.tau), quantiles)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from phsafe.errors import PHSafeError
-from phsafe.estimation.constraints import smaller_universes, subgroups
+from phsafe.estimation.constraints import equalities, smaller_universes, subgroups
 from phsafe.estimation.densities import Array
 from phsafe.estimation.fit import CellEstimates
 from phsafe.estimation.identities import independent, matrix
@@ -77,8 +77,8 @@ def points(measured: Measured, cells: CellEstimates, lines: PublishedLines, scal
         scale: The standard deviation of every published line, because of noise.
     """
     blocks = lines.blocks
-    sums, target = cells.identities(measured, blocks), cells.estimates
-    inner, nested = list(subgroups(blocks)), list(smaller_universes(measured.config, blocks))
+    sums, target = equalities(measured, cells, blocks), cells.estimates
+    inner, nested = list(subgroups(blocks)), list(smaller_universes(measured.config, cells, blocks))
     shown = np.zeros(len(measured.counts), bool)
     for block in blocks:
         shown[block.positions()] = True

@@ -1,6 +1,6 @@
-"""Inequalities between published counts: subgroups and smaller universes.
+"""Constraints on published counts: sums that are equal, subgroups, and smaller universes.
 
-Like the identities, they are derived from the table specs: an iteration within another (I within A), disjoint
+Like the identities, inequalities are derived from the table specs: an iteration within another (I within A), disjoint
 iterations within the total (H + I within `*`), and one universe within another (people in families within people in
 households).
 """
@@ -13,12 +13,28 @@ from itertools import permutations
 import numpy as np
 
 from phsafe.configs.config import Config
-from phsafe.estimation.identities import Identity, universe
-from phsafe.estimation.measurement_vector import LevelBlock
+from phsafe.estimation.fit import CellEstimates
+from phsafe.estimation.identities import Identity, identities, universe
+from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.provable_sums import is_covered
 from phsafe.model.conditions import Where
 from phsafe.model.levels import TOTAL, Iteration, Level
 from phsafe.model.spec import Tabulation
+
+
+def equalities(measured: Measured, cells: CellEstimates, blocks: Sequence[LevelBlock]) -> list[Identity]:
+    """All sums of some measurements whose published counts are equal, shortest first."""
+    found = [pair for alike in cells.alike(blocks) for pair in identities(measured, alike)]
+    return sorted([*found, *cells.same_people(measured.config, blocks)], key=lambda pair: sum(map(len, pair)))
+
+
+def smaller_universes(config: Config, cells: CellEstimates, blocks: Sequence[LevelBlock]) -> Iterator[Identity]:
+    """Yield (larger, smaller) positions of totals of the same group, where one universe contains the other."""
+    for alike in cells.alike(blocks):
+        for small, large in permutations(alike, 2):
+            same = small.level.key == large.level.key
+            if same and nesting(config, small.level, small.tabulation, large.tabulation) > 0:
+                yield from zip(large.positions(), small.positions(), strict=True)
 
 
 def subgroups(blocks: Sequence[LevelBlock]) -> Iterator[Identity]:
@@ -43,13 +59,6 @@ def subgroups(blocks: Sequence[LevelBlock]) -> Iterator[Identity]:
                     if _is_contained(inside, around):
                         pairs = zip(outer[rows[region, around.code]], inner[row], strict=True)
                         yield from ((np.array([a]), np.array([b])) for a, b in pairs)
-
-
-def smaller_universes(config: Config, blocks: Sequence[LevelBlock]) -> Iterator[Identity]:
-    """Yield (larger, smaller) positions of totals of the same group, where one universe contains the other."""
-    for small, large in permutations(blocks, 2):
-        if small.level.key == large.level.key and nesting(config, small.level, small.tabulation, large.tabulation) > 0:
-            yield from zip(large.positions(), small.positions(), strict=True)
 
 
 def nesting(config: Config, level: Level, one: Tabulation, other: Tabulation) -> int:

@@ -39,7 +39,8 @@ from phsafe.estimation.identities import (
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 from phsafe.estimation.published_lines import sum_rows
 
-#: Ties that others imply add nothing: directions with less than this share of the largest variance are left out.
+#: Ties that others imply add nothing: directions with less than this share of the largest variance are left out, each
+#: tie measured in its own standard deviations.
 NEGLIGIBLE = 1e-9
 #: How far ties of the same people may be violated, in standard deviations of the dropped ones: ties of totals, and of
 #: their parts. In expanded samples, a few households decide how both tables divide dropped people over cells.
@@ -71,9 +72,11 @@ class TiedEverybody(Everybody):
         in_effects = self.effects.covariance_with(self.tie_loads)
         dropped = self.tie_loads @ in_effects
         violated = np.where(np.equal.outer(self.loose, self.loose), np.square(self.loose), 0.0) * dropped
-        values, vectors = linalg.eigh(self.ties @ in_fit + dropped + violated)
+        covariance = self.ties @ in_fit + dropped + violated
+        scale = np.sqrt(np.maximum(np.diagonal(covariance), np.finfo(float).tiny))
+        values, vectors = linalg.eigh(covariance / np.outer(scale, scale))
         kept = values > NEGLIGIBLE * values.max()
-        root = vectors[:, kept] / np.sqrt(values[kept])
+        root = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
         return root, np.asarray((in_fit + self.loadings @ in_effects) @ root), np.asarray(in_effects @ root)
 
     @property
@@ -175,7 +178,5 @@ def _blind_ties(measured: Measured, blind: LevelBlock) -> Iterator[Identity]:
             pairs = [(np.concatenate(right[group]), np.concatenate(left[group])) for group in left]
             if len(pairs) > len(found.get(mine, ())):
                 found[mine] = pairs
-    by_cell = any(len(mine) == 1 for mine in found)
-    for mine, pairs in found.items():
-        if len(mine) == 1 or not by_cell:  # Cells tied one by one imply their total.
-            yield from pairs
+    for pairs in found.values():  # Cells that are tied one by one may imply a total, which then adds nothing.
+        yield from pairs

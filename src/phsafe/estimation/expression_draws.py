@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from phsafe.errors import PHSafeError
-from phsafe.estimation.averages import MORE_DRAWS, shortest, uniforms
+from phsafe.estimation.averages import MORE_DRAWS, carried_over, median, shortest, uniforms
 from phsafe.estimation.densities import Array
 from phsafe.estimation.expressions import Term
 from phsafe.estimation.joint_model import Joint
@@ -25,6 +25,8 @@ FEWEST_DRAWS = 200
 ROUNDING = 1e-5
 #: A standard error of draws smaller than this, relative to the largest term, is a rounding error.
 ROUNDING_OF_DRAWS = 1e-9
+#: Keeps a standard deviation above zero.
+TINY = 1e-12
 
 Range = tuple[float, float]
 
@@ -59,13 +61,21 @@ class Checked:
         return Checked(self.values / other.values, self.size / np.abs(other.values), self.text)
 
 
+@dataclass(frozen=True)
+class PublishedAverage:
+    """The posterior of an average in a table: its range, and its quantiles."""
+
+    bounds: Range
+    quantiles: Array
+
+
 def no_sign(text: str) -> PHSafeError:
     """The refusal of an expression that may divide by zero."""
     return PHSafeError(f"{text:.80}: a denominator can't be distinguished from zero, so the ratio has no interval")
 
 
 def interval_of_draws(
-    model: Joint, text: str, term: Term[Quotient], averages: Sequence[tuple[Quotient, Range]]
+    model: Joint, text: str, term: Term[Quotient], averages: Mapping[Quotient, PublishedAverage]
 ) -> tuple[float, float, float]:
     """The interval and standard error of an expression; they are all the same value and 0 if it is certain.
 
@@ -73,15 +83,18 @@ def interval_of_draws(
         model: The joint model of the release.
         text: The expression as it was given.
         term: The expression as operations on quotients.
-        averages: The averages in it, with their ranges.
+        averages: The averages in it. Those that it doesn't combine with other counts have the posterior of the table.
     """
     quotients = list(dict.fromkeys(term.cells()))
-    sums = list(dict.fromkeys(s for q in (*quotients, *(q for q, _ in averages)) for s in (q.above, q.below)))
+    shown = {q: found for q in quotients if (found := _multiple(q, averages))}
+    combined = [average for average in averages if average not in {found[0] for found in shown.values()}]
+    sums = list(dict.fromkeys(s for q in (*quotients, *averages) for s in (q.above, q.below)))
     rows = as_rows(sums, len(model.cells.estimates))
     center = rows @ np.append(model.cells.estimates, 1.0)
     factor = _factor(model.cells.covariance(rows[:, :-1].tocsr()))
-    drawn = center[:, None] + factor @ special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
-    draws = dict(zip(sums, drawn, strict=True))
+    standard = special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
+    draws = dict(zip(sums, center[:, None] + factor @ standard, strict=True))
+    loads = dict(zip(sums, factor, strict=True))
     sizes = dict(zip(sums, abs(rows) @ np.append(1 + np.abs(model.cells.estimates), 1.0), strict=True))
 
     def within(quotient: Quotient, bounds: Range) -> NDArray[np.bool_]:
@@ -94,10 +107,12 @@ def interval_of_draws(
         return inside
 
     possible = np.ones(MORE_DRAWS, bool)
-    for quotient, bounds in averages:
-        possible &= (draws[quotient.below] >= 1) & within(quotient, bounds)
+    for quotient in combined:
+        possible &= (draws[quotient.below] >= 1) & within(quotient, averages[quotient].bounds)
     ranges = {}
     for quotient in quotients:
+        if quotient in shown:
+            continue
         low, high = ranges[quotient] = range_of(model, quotient)
         if low < high < np.inf or -np.inf < low < high:
             possible &= (draws[quotient.below] > 0) & within(quotient, ranges[quotient])
@@ -106,6 +121,13 @@ def interval_of_draws(
         raise PHSafeError(f"{text:.80}: its cells are too small for the noise, so their combination has no interval")
 
     def value(quotient: Quotient) -> Checked:
+        if quotient in shown:
+            average, times, more = shown[quotient]
+            quantiles = averages[average].quantiles
+            load = loads[average.above] - median(quantiles) * loads[average.below]
+            scores = load @ standard / np.maximum(np.linalg.norm(load), TINY)
+            values = (times * carried_over(scores, quantiles) + more)[possible]
+            return Checked(values, np.abs(values) + abs(more), text)
         above, below = (
             Checked(draws[part][possible], np.full(kept, sizes[part]), text)
             for part in (quotient.above, quotient.below)
@@ -120,7 +142,7 @@ def interval_of_draws(
         certain = float(np.median(values))
         certain = certain if abs(certain) > rounding else 0.0
         return certain, certain, 0.0
-    least, most = ranges[quotients[0]] if term.value == quotients[0] else (-np.inf, np.inf)
+    least, most = ranges[quotients[0]] if term.value in ranges else (-np.inf, np.inf)
     middle = (np.arange(kept) + 0.5) / kept
     low, high = (float(bound[0]) for bound in shortest(np.sort(values)[None, :], middle[None, :], least, most))
     if not np.isfinite([low, high, error]).all():
@@ -129,9 +151,21 @@ def interval_of_draws(
     return low, high, min(error, (high - low) / 2)
 
 
+def _multiple(
+    quotient: Quotient, averages: Mapping[Quotient, PublishedAverage]
+) -> tuple[Quotient, float, float] | None:
+    """The average that a quotient is a multiple of, with the factor and what is added; None if there is none."""
+    for average in averages:
+        if (found := quotient.multiple_of(average)) is not None:
+            return average, *found
+    return None
+
+
 def range_of(model: Joint, quotient: Quotient) -> Range:
-    """The possible range of a quotient; everything if its denominator can be negative."""
+    """The possible range of a quotient; everything if its denominator can be negative, or weights differ too much."""
     measured, cells = model.measured, model.cells
+    if not quotient.is_ordinary:
+        return -np.inf, np.inf
     weights = [weight for _, weight in quotient.below.weights]
     positive = min(weights, default=0.0) > 0 or possible_range(measured, cells, Quotient(quotient.below))[0] >= 0
     return possible_range(measured, cells, quotient) if positive else (-np.inf, np.inf)

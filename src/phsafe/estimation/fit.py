@@ -7,7 +7,7 @@ because V is diagonal and every identity involves few cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -17,6 +17,7 @@ from scipy import linalg, sparse, stats
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
+from phsafe.configs.config import Config
 from phsafe.estimation.densities import Array
 from phsafe.estimation.identities import Identity, identities, independent
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
@@ -33,8 +34,11 @@ class CellEstimates(Protocol):
     def estimates(self) -> Array:
         """The estimate of every cell."""
 
-    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
-        """Sums of some measurements that must be equal, shortest first."""
+    def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:
+        """Measurements whose estimates can be compared: those of everybody, and those up to the thresholds."""
+
+    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
+        """Sums in different universes that count the same people."""
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
@@ -133,9 +137,13 @@ class Fit:
     #: Σ (y − m)²/V, chi-square distributed with as many degrees of freedom as identities if the noise is Gaussian.
     squares: float
 
-    def identities(self, measured: Measured, blocks: Sequence[LevelBlock]) -> list[Identity]:
-        """Sums of some measurements that must be equal, shortest first."""
-        return identities(measured, blocks)
+    def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:
+        """Measurements whose estimates can be compared: all, since thresholds apply to all."""
+        return [list(blocks)]
+
+    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
+        """Sums in different universes that count the same people: none, since thresholds differ."""
+        return []
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the exact variance of linear combinations of the estimates, one per row."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from scipy import special
@@ -46,7 +47,7 @@ class Joint:
     points: Points
     truncated: bool = False
     #: Quantiles of averages by numerator, denominator, cells of the denominator and level: groups × lines × levels.
-    quantiles: dict[tuple[str, str, tuple[int, ...], str], Array] = field(default_factory=dict)
+    _quantiles: dict[tuple[str, str, tuple[int, ...], str], Array] = field(default_factory=dict)
     #: Averages of a whole universe, by level and universes: computed once, though several tables show them.
     _totals: dict[object, tuple[Array, Array]] = field(default_factory=dict)
 
@@ -67,6 +68,13 @@ class Joint:
         """The feasible range of an average, with the measurement of its numerator at a level."""
         return feasible(self.measured.config, ratio, above, truncated=self.truncated)
 
+    def quantiles(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Array:
+        """The quantiles of a ratio's lines at a level (`averages.LEVELS`), groups × lines × levels."""
+        place = _place(ratio, above)
+        if place not in self._quantiles:
+            self.averages(ratio, above, below)
+        return self._quantiles[place]
+
     def averages(self, ratio: Ratio, above: LevelBlock, below: LevelBlock) -> Summary:
         """The posterior of a ratio's lines at a level, given the fit and before rounding."""
         config = self.measured.config
@@ -74,14 +82,14 @@ class Joint:
         everyone = people and set(ratio.per) == set(below.tabulation.cells)
         whole = self.truncated and bool(set(untruncated_cells(config, above)))
         key = (above.level.key, universe(config, ratio.numerator), universe(config, ratio.denominator), whole)
-        place = (ratio.numerator.name, ratio.denominator.name, ratio.per, above.level.key)
+        place = _place(ratio, above)
         if everyone and len(ratio.lines) == 1 and key in self._totals:
-            known, self.quantiles[place] = self._totals[key][0][:, :, None], self._totals[key][1][:, None]
+            known, self._quantiles[place] = self._totals[key][0][:, :, None], self._totals[key][1][:, None]
             return known[0], known[1], known[2], known[3]
         unknowns = self._unknowns(ratio, above, below, self._nested(above, below) if everyone else None)
         bounds = self.bounds(ratio, above)
         summary, quantiles = posterior(NORMAL, unknowns, bounds, [line for _, line in ratio.lines])
-        self.quantiles[place] = quantiles
+        self._quantiles[place] = quantiles
         if everyone:
             total = next(i for i, (_, line) in enumerate(ratio.lines) if len(line) == len(ratio.parts))
             known, grid = self._totals.setdefault(key, (summary[:, :, total].copy(), quantiles[:, total].copy()))
@@ -124,14 +132,11 @@ class Joint:
     def _nested(self, above: LevelBlock, below: LevelBlock) -> Factor:
         """The evidence from smaller and larger universes (families, households) about people and units of this one."""
         config = self.measured.config
-        own = (above.tabulation, below.tabulation)
         found: dict[object, tuple[int, int, Array, Array]] = {}
-        for block in self.measured.blocks.values():
-            if block.level.key != below.level.key:
-                continue
-            for which, tabulation in enumerate(own):
-                sign = nesting(config, block.level, block.tabulation, tabulation)
-                if sign:
+        at_level = [block for block in self.measured.blocks.values() if block.level.key == below.level.key]
+        for alike, (which, mine) in product(self.cells.alike(at_level), enumerate((above, below))):
+            for block in alike if mine in alike else ():
+                if sign := nesting(config, block.level, block.tabulation, mine.tabulation):
                     center, scale = self._normal([block.positions()])
                     key = (which, universe(config, block.tabulation))
                     found.setdefault(key, (which, sign, center, scale))
@@ -144,3 +149,7 @@ class Joint:
             return np.sum(logs, axis=0) if logs else np.zeros_like(units)
 
         return log_factor
+
+
+def _place(ratio: Ratio, above: LevelBlock) -> tuple[str, str, tuple[int, ...], str]:
+    return ratio.numerator.name, ratio.denominator.name, ratio.per, above.level.key

@@ -15,7 +15,7 @@ import polars as pl
 from scipy import sparse, special
 
 from phsafe.errors import PHSafeError
-from phsafe.estimation.averages import LEVELS, SEED
+from phsafe.estimation.averages import SEED, carried_over, median
 from phsafe.estimation.densities import NORMAL, Array
 from phsafe.estimation.fit import NormalDraws
 from phsafe.estimation.joint_model import Joint
@@ -29,8 +29,10 @@ BATCH = 64
 KEYS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL")
 
 
-def check_draws(count: int) -> None:
-    """Raise PHSafeError if the number of draws is out of range."""
+def check_draws(count: int, method: str = "joint") -> None:
+    """Raise PHSafeError if the number of draws is out of range, or the method has no joint draws."""
+    if method != "joint":
+        raise PHSafeError(f"draws: expected the joint method, because others have no joint draws; got {method}")
     if not 1 <= count <= MAX_DRAWS:
         raise PHSafeError(f"draws: expected a number from 1 to {MAX_DRAWS}, got {count}")
 
@@ -77,7 +79,7 @@ def _lines(model: Joint, table: Table, cells: Array) -> pl.DataFrame:
             above = model.measured.block(ratio.numerator, below.level)
             if above is None:
                 continue
-            grid = model.quantiles[ratio.numerator.name, ratio.denominator.name, ratio.per, below.level.key]
+            grid = model.quantiles(ratio, above, below)
             per = sum_rows(list(below.positions(ratio.per)), len(cells))
             for i, (number, line) in enumerate(ratio.lines):
                 people = sum_rows(list(above.positions([c for p in line for c in ratio.parts[p]])), len(cells))
@@ -94,11 +96,10 @@ def _restricted(z: Array, low: Array) -> Array:
 
 def _carried(model: Joint, people: sparse.csr_array, units: sparse.csr_array, cells: Array, grid: Array) -> Array:
     """Draws of averages: the normal draw of N − r D, carried over to the posterior of N / D by its quantiles."""
-    middle = grid[:, len(LEVELS) // 2]
-    sums = people - units.multiply(middle[:, None]).tocsr()
+    sums = people - units.multiply(median(grid)[:, None]).tocsr()
     center, scale = sums @ model.cells.estimates, np.sqrt(model.cells.variance(sums))
-    share = special.ndtr((sums @ cells - center[:, None]) / np.maximum(scale, 1e-12)[:, None])
-    return np.array([np.interp(row, LEVELS, values) for row, values in zip(share, grid, strict=True)])
+    standard = (sums @ cells - center[:, None]) / np.maximum(scale, 1e-12)[:, None]
+    return np.array([carried_over(row, values) for row, values in zip(standard, grid, strict=True)])
 
 
 def _frame(region_type: str, groups: Sequence[tuple[str, str]], numbers: Sequence[int], values: Array) -> pl.DataFrame:

@@ -11,16 +11,18 @@ import numpy as np
 from scipy import optimize, sparse
 
 from phsafe.errors import PHSafeError
-from phsafe.estimation.constraints import smaller_universes, subgroups
+from phsafe.estimation.constraints import equalities, smaller_universes, subgroups
 from phsafe.estimation.expressions import SIGNS, CellName, Term
 from phsafe.estimation.fit import CellEstimates
-from phsafe.estimation.identities import matrix
-from phsafe.estimation.measurement_vector import Measured
+from phsafe.estimation.identities import Identity, matrix
+from phsafe.estimation.measurement_vector import Measured, Positions
 
 #: The key of the constant of a sum; the other keys are positions of counts.
 CONSTANT = -1
 #: The sum of two weights is zero if it is smaller than this, relative to them.
 ROUNDING = 1e-12
+#: A linear program doesn't notice a weight that is smaller than the largest one by this factor.
+WIDEST = 1e5
 #: Decimals of a bound; beyond them it is the solver's rounding error.
 DECIMALS = 9
 
@@ -54,6 +56,13 @@ class Linear:
             both[position] = 0.0 if abs(before + more) < ROUNDING * abs(more) else before + more
         return Linear(tuple((position, weight) for position, weight in sorted(both.items()) if weight != 0))
 
+    def with_equal(self, plus: Positions, minus: Positions) -> Linear:
+        """Replace the sum at `minus`, if this contains a multiple of it, by that at `plus`."""
+        own = dict(self.weights)
+        weights = {own.get(position, 0.0) for position in minus.tolist()}
+        times = weights.pop() if len(weights) == 1 else 0.0
+        return self.plus(Linear.of(minus), -times).plus(Linear.of(plus), times) if times else self
+
 
 ONE = Linear(((CONSTANT, 1.0),))
 
@@ -74,6 +83,30 @@ class Quotient:
     def is_number(self) -> bool:
         """Whether no count is involved."""
         return self.below == ONE and not self.above.counts
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether weights differ so little that a linear program notices all of them."""
+        sizes = [[abs(weight) for _, weight in sums.counts] for sums in (self.above, self.below)]
+        return all(max(own) <= WIDEST * min(own) for own in sizes if own)
+
+    def with_equal(self, pairs: Iterable[Identity]) -> Quotient:
+        """Replace sums by the first of two sums of the same people, so that what is equal becomes the same."""
+        above, below = self.above, self.below
+        for plus, minus in pairs:
+            above, below = above.with_equal(plus, minus), below.with_equal(plus, minus)
+        return Quotient(above, below)
+
+    def multiple_of(self, other: Quotient) -> tuple[float, float] | None:
+        """The numbers a and b with which this is a · other + b; None if there are none."""
+        if self.below != other.below or not other.above.counts:
+            return None
+        position, weight = other.above.counts[0]
+        times = dict(self.above.weights).get(position, 0.0) / weight
+        rest = self.above.plus(other.above, -times)
+        position, weight = other.below.weights[0]
+        more = dict(rest.weights).get(position, 0.0) / weight
+        return (times, more) if times and not rest.plus(other.below, -more).weights else None
 
     def __add__(self, other: Quotient) -> Quotient:
         if self.is_number:
@@ -130,9 +163,9 @@ def possible_range(measured: Measured, cells: CellEstimates, quotient: Quotient)
     around = [b for b in measured.blocks.values() if not touched.isdisjoint(b.positions().ravel().tolist())]
     blocks = measured.of([block.tabulation for block in around])
     columns = np.concatenate([*(block.positions().ravel() for block in blocks), [len(measured.counts)]])
-    within = [*subgroups(blocks), *smaller_universes(measured.config, blocks)]
+    within = [*subgroups(blocks), *smaller_universes(measured.config, cells, blocks)]
     equal, larger = (
-        matrix(rows, len(measured.counts) + 1)[:, columns] for rows in (cells.identities(measured, blocks), within)
+        matrix(rows, len(measured.counts) + 1)[:, columns] for rows in (equalities(measured, cells, blocks), within)
     )
     above, below = (as_rows([sums], len(measured.counts))[:, columns] for sums in (quotient.above, quotient.below))
     sizes = [max((abs(weight) for _, weight in sums.weights), default=1.0) for sums in (quotient.above, quotient.below)]

@@ -20,8 +20,6 @@ from phsafe.model.levels import TOTAL
 from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
 
-#: Deviations from public shares shrink as thresholds drop more people, down to this factor.
-LEAST_SPREAD = 0.3
 #: Standard deviations from the middle of a 90 % interval to its end.
 Z_90 = 1.645
 #: The smallest factors that may be learned for how groups divide over cells, which a release measures for few tables.
@@ -63,9 +61,7 @@ class UniverseModel:
         self.name, self.tau = known.name, measured.config.tau[known.name]
         self.mean_excess, variance = shares.excess(known.name, self.tau)
         self.rarity = shares.rarity(known.name, self.tau)
-        rare = max(self.rarity, LEAST_SPREAD)
-        known_deviations = DEVIATIONS | {"nation": shares.deviation}
-        self.deviations = {name: rare * deviation for name, deviation in known_deviations.items()}
+        self.deviations = DEVIATIONS | {"nation": shares.deviation}
         #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
         self.compound = variance / self.mean_excess + self.mean_excess
         #: The variance of the excess of one household relative to its square, times dropped people per household.
