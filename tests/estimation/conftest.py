@@ -14,6 +14,7 @@ import pytest
 
 from phsafe.configs import grid
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.pipeline.scan import Settings, count
 from phsafe.privacy.mechanism import DISTRIBUTIONS, expected_noise
 from phsafe.synthetic import synth
@@ -95,3 +96,27 @@ def three_states(counts):
     """A config for three small states, and its exact counts."""
     config = _make_config()
     return config, counts(config)
+
+
+def _measuring_config(drop=()) -> Config:
+    """The config that measures what thresholds drop, for three states; `drop` as in `_make_config`."""
+    document = dict(parameters_2020("us-measured")) | {"state_filter": ["06", "15", "56"]}
+    for name, levels in document["privacy_budget"].items():
+        for level in levels:
+            if name in drop or (name, level) in drop:
+                levels[level] = 0
+    return Config.load(document)
+
+
+@pytest.fixture(scope="session")
+def measuring_config():
+    """The function that creates configs that measure what thresholds drop."""
+    return _measuring_config
+
+
+@pytest.fixture(scope="session")
+def large_households(tmp_path_factory):
+    """Such a config, and counts of many households with and without truncation."""
+    config = _measuring_config()
+    folder = synth(tmp_path_factory.mktemp("records") / "data", 300_000, config.states, seed=4)
+    return config, *(count(config, folder, Settings(skip_validation=True, truncate=cut)) for cut in (True, False))

@@ -71,7 +71,7 @@ def coverage_text(estimates: Estimates) -> str:
     if everybody:
         return f"{covers}. People beyond the thresholds are left out of {enumerated(list(left_out))}."
     but = _exception(config, finished)
-    return f"{_most(left_out)}{but}. {covers}; totals of all people are higher."
+    return f"{_most(left_out)}{but}. {covers}; totals of all people are slightly higher."
 
 
 def _exception(config: Config, tables: Sequence[Table]) -> str:

@@ -40,8 +40,8 @@ def compare(subject: Subject) -> Html | None:
         el(
             "p",
             "The difference has its own 90 % interval. If the interval excludes zero, the difference is more than "
-            "noise; otherwise noise alone could explain it. Of many pairs that are in truth equal, about one in "
-            "ten will seem to differ by more than noise.",
+            "noise; otherwise noise alone could explain it. Of many pairs that are in fact equal, up to about "
+            "one in ten will seem to differ by more than noise.",
         ),
         controls(
             "compare",

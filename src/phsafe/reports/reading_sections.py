@@ -32,7 +32,7 @@ def how_to_read(subject: Subject) -> Html:
         el(
             "p",
             f"{FLAG} marks an {FLAG_TEXT}: use the interval. The noise is as large as the number, so the estimate "
-            "alone says little. Use a larger region or group, or add up several.",
+            "alone says little. Use a larger region or group, or add up several counts.",
         ),
         el("h3", "Rounding"),
         el(
@@ -68,7 +68,7 @@ def _truncation(subject: Subject) -> Html | None:
             "household. ",
             "The tables here add the others back, using an estimate of their number. "
             if everybody
-            else "The tables here leave the others out, so totals of all people are higher. ",
+            else "The tables here leave the others out, so totals are slightly too low for all people. ",
             printable(how_estimated(estimates), LONGEST_NOTE),
         ),
         table(
