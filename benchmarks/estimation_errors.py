@@ -30,10 +30,11 @@ from phsafe.configs.grid import Counts
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.constraints import implies
-from phsafe.estimation.densities import DENSITIES, NORMAL
+from phsafe.estimation.densities import DENSITIES
 from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import Fit, Projection, fit_with, project
+from phsafe.estimation.joint_model import count_intervals
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.published_lines import PublishedLines, published_lines
@@ -154,13 +155,12 @@ def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = 
     held = []
     for drawn, fit in world.draws(draws, seed):
         for end, cells in (("", tied(drawn, everybody(drawn, fit, shares))), ("_CUT", fit)):
-            center, width = sums @ cells.estimates, np.sqrt(cells.variance(sums))
-            low, high = NORMAL.shortest(-center / width)
-            low, high = np.maximum(np.floor(center + width * low), 0), np.ceil(center + width * high)
+            low, high, _ = count_intervals(cells, sums, np.sqrt(cells.variance(sums)))
+            low, high = np.floor(low), np.ceil(high)
             inside = (low <= truth) & (truth <= high)
             found["COVERED" + end] += inside
             found["WIDTH" + end] += high - low
-            found["SQUARE" + end] += np.square(center - truth)
+            found["SQUARE" + end] += np.square(sums @ cells.estimates - truth)
             if not end:
                 held.append(inside)
     means = {name: values / draws for name, values in found.items()}

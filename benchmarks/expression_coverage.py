@@ -70,6 +70,10 @@ class Remembered:
         """The estimate of every cell."""
         return self.fit.estimates
 
+    def at_least(self, sums: sparse.csr_array) -> np.ndarray:
+        """What sums of counts can't be less than."""
+        return self.fit.at_least(sums)
+
     def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:
         """Measurements whose estimates can be compared."""
         return self.fit.alike(blocks)

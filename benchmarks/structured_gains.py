@@ -23,9 +23,9 @@ from phsafe.configs.config import Config
 from phsafe.configs.grid import Counts
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.densities import NORMAL
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.fit import fit_with, project
+from phsafe.estimation.joint_model import count_intervals
 from phsafe.estimation.published_lines import published_lines
 from phsafe.privacy.accountant import plan
 from phsafe.synthetic import synth
@@ -61,11 +61,9 @@ def run(config: Config, counts: dict[bool, Counts], draws: int, is_tied: bool) -
         drawn = replace(release, counts=y)
         model = everybody(drawn, fit_with(projection, y))
         model = tied(drawn, model) if is_tied else model
-        center, spread = lines.sums @ model.estimates, np.sqrt(model.variance(lines.sums))
-        low, high = NORMAL.shortest(-center / spread)
-        low, high = np.maximum(np.floor(center + spread * low), 0), np.ceil(center + spread * high)
-        truth = lines.sums @ everyone
-        inside = (low <= truth) & (truth <= high)
+        low, high, _ = count_intervals(model, lines.sums, np.sqrt(model.variance(lines.sums)))
+        center, truth = lines.sums @ model.estimates, lines.sums @ everyone
+        inside = (np.floor(low) <= truth) & (truth <= np.ceil(high))
         for block in lines.blocks:
             where = lines.where[block.tabulation.name, block.level.key]
             parts = {block.tabulation.name: where.ravel()}

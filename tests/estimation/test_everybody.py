@@ -13,6 +13,7 @@ from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
 from phsafe.estimation.beyond_threshold import everybody
+from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import identities, matrix
 from phsafe.estimation.measurement_vector import measured
@@ -298,3 +299,20 @@ def test_unknown_targets_are_refused(large_households, noisy):
     with pytest.raises(PHSafeError, match="expected truncated with the independent method"):
         estimate_frames(config, frames, "independent", "everybody")
     assert estimate_frames(config, frames, "independent").diagnostics["target"] == "truncated"
+
+
+def test_no_interval_reaches_below_the_people_up_to_the_thresholds(large_households, noisy, measuring_config):
+    """Without shares for the states, little is known about the people beyond, but there are at least none."""
+    config, (_, kept, everyone) = measuring_config([t.name for t in CENSUS_2020.truncation]), large_households
+    release = measured(config, noisy(config, kept, seed=5))
+    known = public_shares()
+    shares = replace(known, tabulations={name: of | {"regions": {}} for name, of in known.tabulations.items()})
+    model = joint(release, everybody(release, fit(release), shares))
+    sums = model.lines.sums[rows := model.lines.where["PH7", "state_*"].ravel()]
+    center, truncated = sums @ model.cells.estimates, sums @ model.cells.fit.estimates
+    noise, (low, high) = np.sqrt(model.cells.fit.variance(sums)), model.intervals(rows)
+    assert (center - 1.645 * model.scale[rows] < truncated - 5 * noise).any()  # Without this bound.
+    assert (low > truncated - 3.01 * noise).all() and (high - low > 3.2 * noise).all()
+    truth = sums @ truths(release, kept, everyone)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.75
+    assert (model.least[rows] == np.where(model.least[rows] > 0, low, 0)).all() and model.least[rows].any()

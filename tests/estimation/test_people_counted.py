@@ -11,7 +11,7 @@ LIMITS = {f"PH{i}": 6 if i in (3, 6) else 10 for i in range(1, 9)}
 LEFT_OUT = (
     "These tables count at most 10 people per household (6 people of the universe in PH3 and PH6) and leave out the "
     "others. Given the noise, a 90 % interval contains the value without them about nine times in ten; totals of all "
-    "people are higher."
+    "people are slightly higher."
 )
 COUNTED = "a 90 % interval contains the true value about nine times in ten."
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.configs.config import Config
-from phsafe.estimation.densities import Array
+from phsafe.estimation.densities import Z_90, Array
 from phsafe.estimation.effects import leaf_levels, shifted, total
 from phsafe.estimation.effects_posterior import EffectsPosterior, UniversesPosterior, widened
 from phsafe.estimation.fit import Fit, NormalDraws
@@ -28,6 +28,9 @@ from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.truncation_notes import truncation_notes
 from phsafe.model.spec import Tabulation
+
+#: Standard deviations of noise by which the people up to the thresholds may be overestimated; more is too rare.
+ALLOWED = 3.0
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,16 @@ class Everybody:
     def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
         """Sums in different universes that count the same people, everybody counted."""
         return [pair for _, pairs in same_people(config, self.known(blocks)) for pair in pairs]
+
+    def at_least(self, sums: sparse.csr_array) -> Array:
+        """Return what sums of counts can't be less than, one per row: the people up to the thresholds.
+
+        These are known but for noise, `ALLOWED` standard deviations of which are allowed for. No interval becomes
+        narrower than noise alone would make it.
+        """
+        noise = np.sqrt(self.fit.variance(sums))
+        surely = np.minimum(sums @ self.fit.estimates - ALLOWED * noise, sums @ self.estimates - Z_90 * noise)
+        return np.asarray(np.maximum(surely, 0.0))
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""

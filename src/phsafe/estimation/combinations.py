@@ -265,7 +265,9 @@ def _sum(model: Joint, total: Linear, least: float, most: float) -> tuple[float,
     bound = (middle - most if is_below else least - middle) / scale
     low, high = (float(end) for end in NORMAL.shortest(np.array(bound)))
     low, high = (-high, -low) if is_below else (low, high)
-    return middle + scale * low, middle + scale * high, scale
+    adds_up = all(weight > 0 for _, weight in total.counts)
+    surely = total.constant + float(model.cells.at_least(rows[:1])[0]) if adds_up else -np.inf
+    return max(middle + scale * low, surely), middle + scale * high, scale
 
 
 def positions_of(model: Joint, cell: Named) -> list[Positions]:

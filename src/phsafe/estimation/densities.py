@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 #: Probability inside an interval, and in each tail outside it.
 COVERAGE = 0.9
 TAIL = (1 - COVERAGE) / 2
+#: Standard deviations from the middle of a normal interval to its end.
+Z_90 = float(special.ndtri(1 - TAIL))
 
 #: Below this point the lower tail probability underflows, so the formulas switch to logarithms.
 FAR = -30.0

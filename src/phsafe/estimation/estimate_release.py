@@ -9,13 +9,13 @@ from typing import Any, get_args
 
 import numpy as np
 import polars as pl
-from scipy import special
 
 from phsafe.configs import grid
 from phsafe.configs.config import Config
 from phsafe.errors import PHSafeError
 from phsafe.estimation.beyond_threshold import Everybody, everybody
 from phsafe.estimation.consistent_points import points
+from phsafe.estimation.densities import Z_90
 from phsafe.estimation.diagnostics import diagnostics
 from phsafe.estimation.estimates import STD_ERROR, VALUES, Estimates, Method, Target
 from phsafe.estimation.everybody_ties import tied
@@ -158,7 +158,7 @@ def _people_beyond(release: Measured, cells: Everybody) -> dict[str, dict[str, i
         if not block.tabulation.is_truncated or name in found or not block.level.iteration_level.covers:
             continue
         number, variance = cells.dropped(block)
-        margin = float(special.ndtri(0.95) * np.sqrt(variance))
+        margin = float(Z_90 * np.sqrt(variance))
         found[name] = {
             "estimate": round(max(number, 0)),
             "lower": int(np.floor(max(number - margin, 0))),

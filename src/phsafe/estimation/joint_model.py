@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from phsafe.estimation.averages import Bounds, Factor, Rows, Unknowns, feasible, posterior
 from phsafe.estimation.consistent_points import Points
@@ -25,6 +26,19 @@ from phsafe.model.spec import Table
 #: (0) is too high for families and the mean weighted by units (1) is too low for households; 0.5 is a compromise that
 #: beats the 2020 mean for both. For larger groups the choice makes no difference (docs/explanation/estimation.md).
 POWER = 0.5
+
+
+def count_intervals(cells: CellEstimates, sums: sparse.csr_array, scale: Array) -> tuple[Array, Array, Array]:
+    """The 90 % intervals of sums of counts, before rounding; and what they can't be less than, if that matters.
+
+    Args:
+        cells: The estimate of every cell.
+        sums: One sum per row.
+        scale: Their standard deviations.
+    """
+    center, at_least = sums @ cells.estimates, cells.at_least(sums)
+    low, high = (center + scale * end for end in NORMAL.shortest(-center / scale))
+    return np.maximum(low, at_least), high, np.where(at_least > low, at_least, 0.0)
 
 
 @dataclass
@@ -52,7 +66,7 @@ class Joint:
     _totals: dict[object, tuple[Array, Array]] = field(default_factory=dict)
 
     def counts(self, table: Table, block: LevelBlock) -> Summary:
-        """The consistent counts, with the shortest 90 % intervals of the fit restricted to non-negative values."""
+        """The consistent counts, with the shortest 90 % intervals of the fit restricted to possible values."""
         rows = self.lines.where[block.tabulation.name, block.level.key].T
         lower, upper = self.intervals(rows.ravel())
         estimate = (self.lines.sums @ self.points.counts)[rows]
@@ -60,9 +74,17 @@ class Joint:
 
     def intervals(self, rows: Rows) -> tuple[Array, Array]:
         """The 90 % intervals of published lines, before rounding."""
-        center, scale = (self.lines.sums @ self.cells.estimates)[rows], self.scale[rows]
-        low, high = NORMAL.shortest(-center / scale)
-        return center + scale * low, center + scale * high
+        low, high, _ = self._ends
+        return low[rows], high[rows]
+
+    @property
+    def least(self) -> Array:
+        """What every published line can't be less than; zero where the interval is above that anyway."""
+        return self._ends[2]
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array, Array]:
+        return count_intervals(self.cells, self.lines.sums, self.scale)
 
     def bounds(self, ratio: Ratio, above: LevelBlock) -> Bounds:
         """The feasible range of an average, with the measurement of its numerator at a level."""

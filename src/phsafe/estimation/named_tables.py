@@ -33,7 +33,7 @@ NAMED_COLUMNS = (
     NamedColumn("LOWER_90", "Lower 90 %", "value", "The lower end of the 90 % interval."),
     NamedColumn("UPPER_90", "Upper 90 %", "value", "The upper end of the 90 % interval."),
     NamedColumn("STD_ERROR", "Standard error", "number", "The standard error of the estimate."),
-    NamedColumn("NOTE", "Note", "string", f"Empty, or “{FLAG_TEXT}”: use the interval instead of the estimate ({FLAG})."),
+    NamedColumn("NOTE", "Note", "string", f"Empty, or “{FLAG_TEXT}”: use the interval ({FLAG})."),
 )
 #: The columns that identify a row.
 NAMED_KEY = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL")

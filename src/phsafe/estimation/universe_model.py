@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.constraints import implies
-from phsafe.estimation.densities import Array
+from phsafe.estimation.densities import Z_90, Array
 from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Spread, fixed, total
 from phsafe.estimation.effects_posterior import Observation
 from phsafe.estimation.fit import Fit
@@ -20,8 +20,6 @@ from phsafe.model.levels import TOTAL
 from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
 
-#: Standard deviations from the middle of a 90 % interval to its end.
-Z_90 = 1.645
 #: The smallest factors that may be learned for how groups divide over cells, which a release measures for few tables.
 #: Groups differ in types of household and tenure, but hardly in the ages of people in large households.
 UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
