@@ -341,4 +341,4 @@ def test_explain_a_flag(report, estimates, open_page):
     page.get_by_role("link", name=FLAG_TEXT).first.click()
     heading = page.get_by_role("heading", name=f"What {FLAG} means")
     expect(heading).to_be_in_viewport()
-    expect(page.get_by_text("Use a larger region or group, or add up several.")).to_be_in_viewport()
+    expect(page.get_by_text("Use a larger region or group, or add up several counts.")).to_be_in_viewport()

@@ -316,3 +316,17 @@ def test_no_interval_reaches_below_the_people_up_to_the_thresholds(large_househo
     truth = sums @ truths(release, kept, everyone)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.75
     assert (model.least[rows] == np.where(model.least[rows] > 0, low, 0)).all() and model.least[rows].any()
+
+
+def test_expressions_of_everybody_know_those_up_to_the_thresholds(large_households, noisy, measuring_config):
+    config, (_, kept, everyone) = measuring_config([t.name for t in CENSUS_2020.truncation]), large_households
+    frames = noisy(config, {key: 20 * counts for key, counts in kept.items()}, seed=5)
+    estimates, truncated = (estimate_frames(config, frames, target=target) for target in ("everybody", "truncated"))
+    one, other, both = "PH7[HI, 1]", "PH7[WY, 1]", "PH7[HI, 1] + PH7[WY, 1] - 5"
+    least = truncated.interval(both)
+    assert least.estimate - 4 * least.std_error < estimates.interval(both).lower < least.estimate
+    difference, shown = estimates.interval(f"{one} - {other}"), estimates.interval(one)
+    assert difference.upper - difference.lower < 0.9 * 2 * 1.645 * difference.std_error
+    assert difference.upper - difference.lower == pytest.approx(shown.upper - shown.lower, rel=0.15)
+    truth = 20 * everyone["PH7", "state_*"].reshape(3, -1).sum(axis=1)
+    assert difference.lower < truth[1] - truth[2] < difference.upper

@@ -12,7 +12,14 @@ import polars as pl
 from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.densities import NORMAL
-from phsafe.estimation.expression_draws import ROUNDING, PublishedAverage, interval_of_draws, no_sign, range_of
+from phsafe.estimation.expression_draws import (
+    ROUNDING,
+    PublishedAverage,
+    at_least,
+    interval_of_draws,
+    no_sign,
+    range_of,
+)
 from phsafe.estimation.expressions import CellName, Degree, Term, parse
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import Positions
@@ -207,7 +214,7 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
             if least == most:
                 return Combination(text, least, least, least, 0.0)
         if single is not None and single.below == ONE:
-            low, high, error = _sum(model, single.above, least, most)
+            low, high, error = _sum(model, text, single.above, least, most)
         else:
             averages = {
                 shown[name]: published_average(model, c) for name, c in named.items() if c.table.average is not None
@@ -249,10 +256,11 @@ def _range(model: Joint, quotient: Quotient) -> tuple[float, float]:
     return least + more, most + more
 
 
-def _sum(model: Joint, total: Linear, least: float, most: float) -> tuple[float, float, float]:
+def _sum(model: Joint, text: str, total: Linear, least: float, most: float) -> tuple[float, float, float]:
     """The interval and standard error of a weighted sum of counts; they are all the same value and 0 if it is certain.
 
-    Its posterior is normal, restricted to what is possible: everything, or what is above or below a bound.
+    Its posterior is normal, restricted to what is possible: everything, or what is above or below a bound. If its parts
+    are bounded, such as counts of everybody by those up to the thresholds, possible draws of both are subtracted.
     """
     each = [Linear((term,)) for term in total.counts]
     rows = as_rows([total, *each], len(model.cells.estimates))[:, :-1].tocsr()
@@ -265,9 +273,14 @@ def _sum(model: Joint, total: Linear, least: float, most: float) -> tuple[float,
     bound = (middle - most if is_below else least - middle) / scale
     low, high = (float(end) for end in NORMAL.shortest(np.array(bound)))
     low, high = (-high, -low) if is_below else (low, high)
-    adds_up = all(weight > 0 for _, weight in total.counts)
-    surely = total.constant + float(model.cells.at_least(rows[:1])[0]) if adds_up else -np.inf
-    return max(middle + scale * low, surely), middle + scale * high, scale
+    low, high = middle + scale * low, middle + scale * high
+    subtracted = Linear(tuple((position, -weight) for position, weight in total.counts if weight < 0))
+    added = total.plus(subtracted)
+    bounds = at_least(model, [added, subtracted])
+    if bounds and subtracted.counts:
+        parts = (Term(Quotient(added)), Term(Quotient(subtracted)))
+        low, high, _ = interval_of_draws(model, text, Term(sign="-", parts=parts), {})
+    return max(low, bounds.get(total, least)), min(high, most), scale
 
 
 def positions_of(model: Joint, cell: Named) -> list[Positions]:

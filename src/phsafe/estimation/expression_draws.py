@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,8 @@ from phsafe.errors import PHSafeError
 from phsafe.estimation.averages import MORE_DRAWS, carried_over, median, shortest, uniforms
 from phsafe.estimation.densities import Array
 from phsafe.estimation.expressions import Term
-from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.quotients import Quotient, as_rows, possible_range
+from phsafe.estimation.joint_model import Joint, count_intervals
+from phsafe.estimation.quotients import Linear, Quotient, as_rows, possible_range
 
 #: A denominator whose sign is uncertain by more than this has no useful interval.
 UNCERTAIN_SIGN = 0.001
@@ -107,6 +107,8 @@ def interval_of_draws(
         return inside
 
     possible = np.ones(MORE_DRAWS, bool)
+    for total, least in at_least(model, sums).items():
+        possible &= draws[total] >= least
     for quotient in combined:
         possible &= (draws[quotient.below] >= 1) & within(quotient, averages[quotient].bounds)
     ranges = {}
@@ -149,6 +151,15 @@ def interval_of_draws(
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
     # A ratio whose denominator may be near zero has no finite variance: half the interval is what its width supports.
     return low, high, min(error, (high - low) / 2)
+
+
+def at_least(model: Joint, sums: Sequence[Linear]) -> dict[Linear, float]:
+    """What sums of counts can't be less than, for those to which that matters, as in tables of everybody."""
+    adding = [total for total in sums if total.counts and all(weight > 0 for _, weight in total.counts)]
+    rows = as_rows(adding, len(model.cells.estimates))[:, :-1].tocsr()
+    errors = np.maximum(np.sqrt(model.cells.variance(rows)), TINY)
+    found = zip(adding, count_intervals(model.cells, rows, errors)[2], strict=True)
+    return {total: total.constant + float(least) for total, least in found if least > 0}
 
 
 def _multiple(
