@@ -62,8 +62,8 @@ def test_coverage_is_that_of_the_measurements(config):
     assert list(row) == expected
     if config == "us-measured":
         states, usa = (covered(nation, config, region, -1) for region in ("state", "nation"))
-        small = f"covers {span(states.values())} in states and {span(pooled(usa))} in the nation"
-        assert f"With one million synthetic households, `{config}` {small}" in FAQ
+        small = f"is {span(states.values())} in states and {span(pooled(usa))} in the nation"
+        assert f"With one million synthetic households, the coverage of `{config}` {small}" in FAQ
 
 
 def test_margins_are_those_of_2020():
