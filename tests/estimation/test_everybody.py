@@ -154,16 +154,16 @@ def test_some_measurements_of_truncation_suffice(large_households, noisy, drop, 
         (
             "PH1_dropped PH3_dropped PH4_dropped PH6_dropped",
             "The release measures no dropped persons: their number per household comes from public data. "
-            "How these people divide over the cells of PH1, PH4 and PH5 comes from public data.",
+            "The distribution of these people over the cells of PH1, PH4 and PH5 comes from public data.",
         ),
         (
             "PH3_dropped",
             "The release measures no dropped persons of PH3: their number per household comes from public data.",
         ),
-        ("PH7_oversized", "How these people divide over the cells of PH7 and PH8 comes from public data."),
+        ("PH7_oversized", "The distribution of these people over the cells of PH7 and PH8 comes from public data."),
         (
             "PH6_dropped PH6_oversized",
-            "Nothing beyond the thresholds of PH6 is measured: those people are estimated from public data alone.",
+            "The people beyond the thresholds of PH6 are not measured; they are estimated from public data alone.",
         ),
     ],
 )
@@ -179,14 +179,15 @@ def test_notes_say_what_is_measured_for_the_nation_only(large_households, noisy,
     config = measuring_config([(t.name, level) for t in CENSUS_2020.truncation for level in STATE_LEVELS])
     release = measured(config, noisy(config, large_households[1], seed=6))
     about = everybody(release, fit(release)).about
-    assert about.endswith("are measured for the nation only: public data divide them over its regions.")
+    assert about.endswith("measured for the nation only; their distribution over its regions comes from public data.")
 
 
 def test_notes_say_which_tables_are_measured_for_the_nation_only(large_households, noisy, measuring_config):
     config = measuring_config([(name, level) for name in ("PH3_dropped", "PH3_oversized") for level in STATE_LEVELS])
     release = measured(config, noisy(config, large_households[1], seed=6))
     about = everybody(release, fit(release)).about
-    assert about.endswith("of PH3 are measured for the nation only: public data divide them over its regions.")
+    assert "of PH3 are measured for the nation only; their distribution over its regions comes" in about
+    assert about.endswith("comes from public data.")
 
 
 def test_dropped_persons_count_for_every_table_of_their_universe(large_households, noisy, measuring_config):

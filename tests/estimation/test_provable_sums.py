@@ -132,7 +132,7 @@ def test_tables_without_shares_remain_truncated_and_say_so(config, population, n
     estimates = estimate_frames(config, noisy(config, kept, seed=2))
     truncation = estimates.diagnostics["truncation"]
     assert truncation["without_shares"] == ["PH9", "PH11"]
-    sentence = "People beyond the thresholds are left out of PH9 and PH11: public data have no shares."
+    sentence = "People beyond the thresholds are left out of PH9 and PH11: public data have no shares for them."
     assert truncation["about"].endswith(sentence)
     truncated = estimate_frames(config, noisy(config, kept, seed=2), target="truncated")
     widths = [e.tables["PH9"]["STD_ERROR"].to_list() for e in (estimates, truncated)]

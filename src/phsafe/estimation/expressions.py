@@ -123,7 +123,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _unexpected(token: tuple[str, str] | None) -> PHSafeError:
-    got = f"'{token[1]:.40}'" if token else "nothing more"
+    got = f"'{token[1]:.40}'" if token else "the end of the expression"
     return PHSafeError(
         f"expression: expected cells such as PH3[WY, *, 2] and numbers, joined by + - * / and parentheses, got {got}"
     )

@@ -149,7 +149,7 @@ def _reading(estimates: Estimates) -> Iterator[tuple[str, str]]:
             f"{compute if command else 'it could be noise'}."
         ),
     )
-    related = " Errors of different cells are related; an interval of the sum, computed in the same way, is narrower."
+    related = " Errors of different cells are related; the interval of the sum, computed in the same way, is narrower."
     yield (
         "Adding up",
         (f"Don't add up the ends of intervals: that gives an interval that is too wide.{related if command else ''}"),

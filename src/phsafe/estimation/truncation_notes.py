@@ -17,7 +17,7 @@ MEASURES = {"dropped": "dropped persons", "oversized": "oversized households"}
 def truncation_notes(
     release: Measured, known: Sequence[Sequence[Tabulation]], used: Sequence[LevelBlock], unknown: Sequence[str]
 ) -> str:
-    """Return the notes.
+    """Return the notes as one text.
 
     Args:
         release: The measurements of the release.
@@ -31,12 +31,12 @@ def truncation_notes(
     notes = list(_measured(release, people, known, used)) if used else []
     if known and not used:
         notes.append(
-            "The release measures nothing of what truncation drops: the people beyond the thresholds are estimated "
-            "from shares in public data, and the intervals include the uncertainty of these shares."
+            "The release doesn't measure what truncation drops, so the people beyond the thresholds are estimated from "
+            "shares in public data. The intervals include the uncertainty of these shares."
         )
     if left_out:
         notes.append(
-            f"People beyond the thresholds are left out of {enumerated(left_out)}: public data have no shares."
+            f"People beyond the thresholds are left out of {enumerated(left_out)}: public data have no shares for them."
         )
     return " ".join(notes)
 
@@ -47,7 +47,7 @@ def _measured(
     known: Sequence[Sequence[Tabulation]],
     used: Sequence[LevelBlock],
 ) -> Iterator[str]:
-    """Yield the notes on a release that measures something of what truncation drops; `people` are those of tables."""
+    """Yield the notes on a release that measures some of what truncation drops; `people` is table → tabulation."""
     kinds = {block.tabulation.kind for block in used}
     names = [name for kind, name in MEASURES.items() if kind in kinds]
     yield (
@@ -70,23 +70,23 @@ def _measured(
     if national:
         of = _tables(national)
         yield (
-            f"The people beyond the thresholds of {of} are measured for the nation only: public data divide them over "
-            "its regions."
+            f"The people beyond the thresholds of {of} are measured for the nation only; their distribution over its "
+            "regions comes from public data."
         )
     if undropped:
         of = f" of {_tables(undropped)}" if "dropped" in kinds else ""
         yield f"The release measures no dropped persons{of}: their number per household comes from public data."
     if undivided:
-        yield f"How these people divide over the cells of {_tables(undivided)} comes from public data."
+        yield f"The distribution of these people over the cells of {_tables(undivided)} comes from public data."
     if unmeasured:
         yield (
-            f"Nothing beyond the thresholds of {_tables(unmeasured)} is measured: those people are estimated from "
+            f"The people beyond the thresholds of {_tables(unmeasured)} are not measured; they are estimated from "
             "public data alone."
         )
 
 
 def _are_regional(blocks: Iterable[LevelBlock]) -> bool:
-    """Whether any measurement is of parts of the nation."""
+    """Whether any measurement is of regions within the nation."""
     return any(block.level.geography.columns for block in blocks)
 
 

@@ -68,7 +68,7 @@ def _truncation(subject: Subject) -> Html | None:
             "household. ",
             "The tables here add the others back, using an estimate of their number. "
             if everybody
-            else "The tables here leave the others out, so totals are slightly too low for all people. ",
+            else "The tables here leave the others out, so totals of all people are slightly higher. ",
             printable(how_estimated(estimates), LONGEST_NOTE),
         ),
         table(
