@@ -4,7 +4,7 @@
 
 Exact counts are computed once and kept in WORK. Prints the coverage of each expression, in percent: of truncated
 values, or with --everybody of the untruncated truth (slower). With --small, the expressions are shares and averages of
-groups that are smaller than the noise or hardly larger; for these it also prints the share of releases in which an
+groups that are smaller than the noise or slightly larger; for these it also prints the share of releases in which an
 interval is refused, the mean length of the intervals, and the largest ratio of a standard error to that length.
 """
 
@@ -71,7 +71,7 @@ class Remembered:
         return self.fit.estimates
 
     def at_least(self, sums: sparse.csr_array) -> np.ndarray:
-        """What sums of counts can't be less than."""
+        """The least possible values of sums of counts."""
         return self.fit.at_least(sums)
 
     def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:

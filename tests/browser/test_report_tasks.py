@@ -182,7 +182,7 @@ def test_compare_two_states(report, estimates, open_page):
 def test_the_interval_of_a_difference_is_not_shorter_than_that_of_the_joint_fit(
     report, estimates, open_page, first, second, together
 ):
-    """Except for counts close to zero: the page knows that no count is negative, and the joint fit doesn't."""
+    """Except for counts close to zero: the page takes into account that neither count is negative."""
     names = {"VT": "Vermont", "WY": "Wyoming", "CA": "California", "NV": "Nevada", "RI": "Rhode Island", "HI": "Hawaii"}
     groups = {"*": "Total population", "A": "A  White alone", "B": "B  Black or African American alone",
               "G": "G  Two or more races", "H": "H  Hispanic or Latino"}  # fmt: skip
@@ -241,7 +241,7 @@ def test_add_three_states(report, estimates, open_page):
     [({"target": "truncated"}, "phsafe interval RELEASE --target truncated"), ({"method": "independent"}, "")],
 )
 def test_commands_fit_the_tables(release, open_page, tmp_path, options, command, phsafe_command):
-    """A command estimates what the tables do; the independent method has none, and errors that are unrelated."""
+    """The command has the target of the tables. The independent method has no command, and its errors are unrelated."""
     tables = phsafe.estimate(release, **options)
     page = open_page(phsafe.report(release, tmp_path / "r.html", estimates=tables), "#add&add=STATE+06&add=STATE+41")
     shown = page.locator(".command").all_inner_texts()

@@ -1,4 +1,4 @@
-"""The posterior of effects equals dense Gaussian conditioning, whatever states and effects measurements have."""
+"""The posterior of effects equals dense Gaussian conditioning, for measurements of any states and effects."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sums that are equal once everybody is counted are tied, which sharpens the less precise side."""
+"""Sums that are equal once everybody is counted are tied, which makes the less precise side more precise."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def totals(release, name, level):
 
 @pytest.mark.parametrize("name", ["us-measured", "us"])
 def test_totals_of_other_tables_become_as_sharp_as_the_blind_count(population, noisy, name):
-    """Also without measured truncation: the model of dropped people is then what the tie goes through."""
+    """Also without measured truncation: the tie then goes through the model of dropped people."""
     config, (kept, everyone) = structured(name), population
     scores, errors = [], {"tied": [], "untied": []}
     for seed in range(8):
@@ -175,7 +175,7 @@ def test_finished_tables_show_the_same_own_children(population, noisy, name):
 
 
 def test_points_of_the_precise_table_stay_where_shares_are_uncertain(population, noisy):
-    """That nobody knows how many children are dropped is no reason to move PH3, which noise affects least."""
+    """Uncertainty about the number of dropped children is no reason to move PH3, which has the least noise."""
     config = structured("us").with_sensitivity("published")
     known = {key: 50 * kept for key, kept in population[0].items()}  # Shares are then far less certain than counts.
     moves = []
@@ -199,7 +199,7 @@ def test_levels_with_too_many_ties_for_memory_are_left_untied(population, noisy,
     assert tied(release, everybody(release, fit(release))).ties.shape[0] == 5
 
 
-def test_ties_sharpen_what_is_said_about_the_people_beyond(population, noisy):
+def test_ties_sharpen_the_number_of_people_beyond(population, noisy):
     """Blind counts of the same people also say how many truncation dropped, without any measurement of them."""
     config, (kept, everyone) = structured("us"), population
     release = measured(config, noisy(config, kept, seed=6))

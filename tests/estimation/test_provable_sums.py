@@ -143,8 +143,8 @@ def test_tables_without_shares_remain_truncated_and_say_so(config, population, n
     assert sentence in book["Notes"]["B3"].value
 
 
-def test_a_table_that_remains_truncated_does_not_hold_back_others(records, noisy):
-    """It counts the people of PH7, but by their own race, for which public data have no shares."""
+def test_others_count_everybody_if_a_table_remains_truncated(records, noisy):
+    """PH9 counts the people of PH7, but by their own race, for which public data have no shares."""
     ages = {1: where(QAGE=range(18)), 2: where(QAGE=range(18, 116))}
     config = config_with(Tabulation("PH9", ages, PEOPLE, iterate_by="person"))
     kept, everyone = ({key: 100 * own for key, own in of.items()} for of in counts(config, records))

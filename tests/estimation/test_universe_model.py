@@ -21,7 +21,7 @@ STATES = ("06", "15", "56")
 
 
 def test_a_release_learns_that_large_households_recur(large_households, noisy):
-    """A sample expanded by weights repeats every household: sums over few of them vary as many times more."""
+    """A sample expanded by weights repeats every household: the variance of sums grows in proportion."""
     config, kept, _everyone = large_households
     copies = 64
 
@@ -88,7 +88,7 @@ def test_what_no_measurement_shows_stays_uncertain(large_households, noisy):
 
 @pytest.fixture
 def unmeasured(large_households, noisy, measuring_config):
-    """The measurements of a release that measures nothing of what thresholds drop."""
+    """The measurements of a release that doesn't measure what thresholds drop."""
     config = measuring_config([t.name for t in CENSUS_2020.truncation])
     return measured(config, noisy(config, large_households[1], seed=5))
 
@@ -143,7 +143,7 @@ def test_intervals_hold_with_wrong_shares(large_households, noisy):
             wide.append(scale)
             usual.append(beyond(right, release.blocks[name, level], everyone[name, level] - kept[name, level])[2])
     assert np.concatenate(inside).mean() > 0.8
-    # Many more households than expected must not be mistaken for the same ones, recurring.
+    # Many more households than expected must not be mistaken for repeated ones.
     assert np.concatenate(wide).mean() < 1.5 * np.concatenate(usual).mean()
 
 
@@ -171,7 +171,7 @@ def test_the_nation_is_no_unknown_region(large_households, noisy, measuring_conf
 
 
 def test_an_unknown_region_may_be_like_any_other(large_households, unmeasured):
-    """Without a share for Hawaii, which has nine times as many large households as the nation, intervals reach it."""
+    """Without a share for Hawaii, with nine times as many large households as the nation, intervals reach the truth."""
     _, kept, everyone = large_households
     release = unmeasured
     fitted, positions = fit(release), release.blocks["PH1_num", "state_*"].positions()[1]

@@ -70,7 +70,7 @@ def _main() -> None:
 
     code = PHSafeError.exit_code
 
-    # Matrices are small: threads of the linear algebra would mostly wait for each other, longer on a busy machine.
+    # Matrices are small: threads of the linear algebra would mostly wait for each other, above all on a busy machine.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(_BETWEEN_COLLECTIONS, 20, 20)
     try:

@@ -1,10 +1,11 @@
 """What truncation drops: a model of the people beyond the thresholds, and estimates that include them.
 
-For every universe, the number of dropped people of a group is its public share, with uncertain effects of the nation,
-region, iteration and group; cells divide it in uncertain proportions. All of this is linear in independent normal
-effects, so measurements of dropped persons and oversized households update it by least squares, exactly as identities
-update noisy counts. Where only oversized households are measured, their number is multiplied by the mean excess; its
-dispersion is one of the effects, so that the release itself corrects it wherever it measures dropped persons too.
+For every universe, the number of dropped people of a group follows from its public share, up to uncertain effects of
+the nation, region, iteration and group; these people are distributed over cells in uncertain proportions. All of this
+is linear in independent normal effects, so measurements of dropped persons and oversized households update it by least
+squares, exactly as identities update noisy counts. Where only oversized households are measured, their number is
+multiplied by the mean excess. The uncertainty of the mean excess is among the effects, so a release that also measures
+dropped persons corrects it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.truncation_notes import truncation_notes
 from phsafe.model.spec import Tabulation
 
-#: Standard deviations of noise by which the people up to the thresholds may be overestimated; more is too rare.
+#: By how many standard deviations of noise the people up to the thresholds may be overestimated; more is too rare.
 ALLOWED = 3.0
 
 
@@ -74,10 +75,10 @@ class Everybody:
         return [pair for _, pairs in same_people(config, self.known(blocks)) for pair in pairs]
 
     def at_least(self, sums: sparse.csr_array) -> Array:
-        """Return what sums of counts can't be less than, one per row: the people up to the thresholds.
+        """Return the least possible values of sums of counts, one per row: the people up to the thresholds.
 
-        These are known but for noise, `ALLOWED` standard deviations of which are allowed for. No interval becomes
-        narrower than noise alone would make it.
+        Their number is known except for noise, so `ALLOWED` standard deviations of noise are subtracted. No interval
+        becomes narrower than noise alone would make it.
         """
         noise = np.sqrt(self.fit.variance(sums))
         surely = np.minimum(sums @ self.fit.estimates - ALLOWED * noise, sums @ self.estimates - Z_90 * noise)
@@ -97,7 +98,8 @@ class Everybody:
 
     def dropped(self, block: LevelBlock) -> tuple[float, float]:
         """Return the people beyond the threshold in all groups of a measurement: their mean and variance."""
-        for own, expected, load in self.blind:  # Its cells without a threshold add nobody, but there are such people.
+        # Cells that are counted without truncation have nobody added, but there are people beyond the threshold.
+        for own, expected, load in self.blind:
             if own is block:
                 adding = sum_rows([np.arange(len(expected))], len(expected))
                 return self.dropped_of(widened((adding @ load).tocsr(), len(self.effects.mean)), float(expected.sum()))
@@ -134,7 +136,7 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     universes = [ReleasedUniverse(measured, fit, shares, list(leaf_levels(measured, fit, t, shares))) for t in known]
     universes = [universe.resized() for universe in universes]
     clump = learn_clump([universe.likelihood for universe in universes])
-    # Sizes of cells come later: they follow the measurements so closely that too small a clump would be learned.
+    # Sizes of cells come later: they follow the measurements so closely that the learned clump would be too small.
     universes = [universe.resized(cells=True) for universe in universes]
     posteriors: list[EffectsPosterior] = []
     used: list[LevelBlock] = []

@@ -72,7 +72,7 @@ class Combination:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the value follows from how the tables are made, whatever the counts are."""
+        """Whether the value follows from how the tables are made, for any counts."""
         return self.lower == self.upper and self.std_error == 0
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class Difference(Combination):
 
     @property
     def verdict(self) -> str:
-        """Which of the two is larger, if the noise allows to tell."""
+        """Which of the two is larger, if the difference is more than noise."""
         if self.is_certain and not self.is_more_than_noise:
             return "equal by construction"
         if not self.is_more_than_noise:
@@ -257,10 +257,11 @@ def _range(model: Joint, quotient: Quotient) -> tuple[float, float]:
 
 
 def _sum(model: Joint, text: str, total: Linear, least: float, most: float) -> tuple[float, float, float]:
-    """The interval and standard error of a weighted sum of counts; they are all the same value and 0 if it is certain.
+    """The interval and standard error of a weighted sum of counts; of a certain one, its value twice and 0.
 
-    Its posterior is normal, restricted to what is possible: everything, or what is above or below a bound. If its parts
-    are bounded, such as counts of everybody by those up to the thresholds, possible draws of both are subtracted.
+    Its posterior is normal, restricted to possible values if there is a bound above or below. If a difference has
+    bounded parts, such as counts of everybody, which are at least those up to the thresholds, it is computed from
+    possible draws of both parts.
     """
     each = [Linear((term,)) for term in total.counts]
     rows = as_rows([total, *each], len(model.cells.estimates))[:, :-1].tocsr()

@@ -25,11 +25,11 @@ class Spread:
     """Factors for the deviations around public shares.
 
     Attributes:
-        common: Of the excess per oversized household and of the division over cells, in the nation and its regions.
+        common: Of the excess per oversized household and of the distribution over cells, in the nation and its regions.
         iterations: The same between iterations.
         groups: The same between groups, beyond that.
-        clump: How many times more a sum over few households varies than if households were independent. In a sample
-            that was expanded by weights, every household recurs as often as its weight says.
+        clump: The variance of a sum over few households, relative to that of independent households. In a sample that
+            was expanded by weights, every household recurs as often as its weight says.
     """
 
     common: float = 1.0
@@ -191,7 +191,7 @@ def _expected(measured: Measured, leaves: Leaves, people: Array, outside: Array 
         leaves: The groups.
         people: The people of every group.
         outside: The people of every region who belong to none of the iterations, if known. They have a share, too,
-            which matters where nearly everybody belongs to one iteration.
+            which makes a difference where nearly everybody belongs to one iteration.
         shares: The public shares.
     """
     name = next(t.name for t in leaves.tabulations if shares.knows(t.name))

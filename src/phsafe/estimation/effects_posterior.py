@@ -23,7 +23,7 @@ from phsafe.estimation.fit import NormalDraws
 
 #: Linear combinations whose variances are computed at a time, to bound memory.
 LINES = 1 << 14
-#: Instead of the number of a state: several states measure an effect, or none does (but the nation may).
+#: In place of a state's number: several states measure the effect, or no state does (but the nation may).
 SHARED, UNMEASURED = 1 << 30, 1 << 31
 Indices = NDArray[np.intp]
 _lower = partial(linalg.solve_triangular, lower=True, check_finite=False)
@@ -67,7 +67,7 @@ class _State:
 
 
 class Measurements:
-    """Measurements of effects, arranged by state. They serve any prior variances.
+    """Measurements of effects, arranged by state. They can be used with any prior variances.
 
     Attributes:
         gaps: Observed minus expected values.
@@ -170,7 +170,7 @@ class EffectsPosterior:
         return solved
 
     def gain(self, gaps: Array) -> Array:
-        """D Aᵀ M⁻¹ times the columns of a matrix: what gaps between measurements and expectations say of effects."""
+        """D Aᵀ M⁻¹ times the columns of a matrix: how gaps between measurements and expectations change effects."""
         scaled, factor = self._shared
         half = self._forward(gaps)
         half -= scaled @ _upper(factor, _lower(factor, scaled.T @ half))
@@ -182,7 +182,7 @@ class EffectsPosterior:
         return self.gain(self.measurements.gaps[:, None])[:, 0]
 
     def _known(self, sums: sparse.csr_array) -> tuple[list[tuple[Indices, Array]], Array]:
-        """What measurements say of some sums, which reduces their covariance, and what remains unknown.
+        """What measurements reveal about some sums, which reduces their covariance, and what remains unknown.
 
         Returns:
             Blocks (which sums, F), and Y: given the shared effects, the covariance falls by the sum of FᵀF over blocks;
@@ -266,7 +266,7 @@ class UniversesPosterior:
     parts: Sequence[EffectsPosterior]
 
     def _split(self, sums: sparse.csr_array) -> Iterator[tuple[EffectsPosterior, sparse.csr_array]]:
-        """Yield the effects of every universe, and their share of linear combinations."""
+        """Yield the posterior of every universe, and its part of linear combinations."""
         ends = np.cumsum([0, *(len(part.prior) for part in self.parts)])
         by_effect = widened(sums, ends[-1]).tocsc()
         for part, (first, last) in zip(self.parts, pairwise(ends), strict=True):

@@ -171,8 +171,8 @@ def joint(release: Measured, cells: CellEstimates) -> Joint:
     """Build the joint model: consistent points, and a standard deviation for every published line."""
     lines = published_lines(release)
     scale = np.sqrt(cells.variance(lines.sums))
-    # What is uncertain about the people beyond the thresholds is no reason to move points: it hardly makes counts
-    # negative or inconsistent, noise does.
+    # Points move only because noise makes counts negative or inconsistent. Uncertainty about the people beyond the
+    # thresholds hardly does.
     noise = np.sqrt(cells.fit.variance(lines.sums)) if isinstance(cells, Everybody) else scale
     consistent = points(release, cells, lines, np.minimum(scale, noise))
     return Joint(release, cells, lines, scale, consistent, truncated=not isinstance(cells, Everybody))

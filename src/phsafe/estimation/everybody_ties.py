@@ -2,16 +2,17 @@
 
 **Blind counts.** A cell that is counted blind, from persons and public geography alone, counts everybody. Where a
 truncated measurement counts the same people up to the threshold, their difference is the number of dropped people.
-Conditioning the estimates on these equalities sharpens all three: what a blind count knows well, the truncated tables
-and the model of dropped people learn too. The equality needs every person of the universe to live in a housing unit
-that counts; validation refuses data in which some don't (`phsafe.pipeline.validation.WITHOUT_HOUSING`).
+Conditioning the estimates on these equalities makes all three more precise: blind counts, truncated tables and the
+model of dropped people. The equality requires every person of the universe to live in a housing unit that counts;
+validation refuses data in which some don't (`phsafe.pipeline.validation.WITHOUT_HOUSING`).
 
-**The same people in two universes.** Tables with filters of their own, such as children and own children, may have
-cells for the same people, who are truncated differently: the precise table sharpens the other. These ties are loose.
-Where public shares predict the dropped persons of both and are wrong, they are wrong for both alike, although the model
-takes their errors as independent. A loose tie may be violated, in proportion to the uncertainty of the dropped persons,
-so two such predictions don't make a much sharper one. Where the release measures dropped persons well, it is nearly
-exact. How the dropped persons divide over cells is known least, so ties of parts are looser than that of their total.
+**The same people in two universes.** Tables with different filters, such as children and own children, may have cells
+for the same people, truncated differently: the more precise table improves the other. These ties are loose. If public
+shares predict the dropped persons of both tables and are wrong, they are wrong for both alike, although the model
+treats their errors as independent. A loose tie may be violated, in proportion to the uncertainty of the dropped
+persons, so two such predictions don't make a much more precise one. Where the release measures dropped persons well,
+the tie is nearly exact. Least is known about the distribution of dropped persons over cells, so ties of parts are
+looser than the tie of their total.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from phsafe.estimation.identities import (
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
 from phsafe.estimation.published_lines import sum_rows
 
-#: Ties that others imply add nothing: directions with less than this share of the largest variance are left out, each
-#: tie measured in its own standard deviations.
+#: Ties that others imply add nothing: directions with less than this share of the largest variance are left out, after
+#: each tie is divided by its standard deviation.
 NEGLIGIBLE = 1e-9
-#: How far ties of the same people may be violated, in standard deviations of the dropped ones: ties of totals, and of
-#: their parts. In expanded samples, a few households decide how both tables divide dropped people over cells.
+#: How far ties of the same people may be violated, in standard deviations of the dropped people: ties of totals, and of
+#: their parts. In expanded samples, a few households decide how both tables distribute dropped people over cells.
 TOTAL_LOOSE, PART_LOOSE = 0.5, 3.0
 #: The most numbers in the covariance of all cells with the ties of two universes; this bounds memory.
 MOST = 1 << 25
@@ -67,7 +68,7 @@ class TiedEverybody(Everybody):
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array, Array]:
-        """What makes gaps independent with variance 1, and their covariance with all cells and all effects then."""
+        """A matrix that makes gaps independent with variance 1, and their covariance with cells and effects then."""
         in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
         dropped = self.tie_loads @ in_effects

@@ -1,4 +1,4 @@
-"""Intervals of ratios and other expressions, from joint draws of the counts behind them that are possible."""
+"""Intervals of ratios and other expressions, from possible joint draws of the counts behind them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Checked:
 
     Attributes:
         values: The draws.
-        size: The size of the terms that they add up, by which a rounding error is told from noise.
+        size: The size of the terms in their sum, which distinguishes rounding errors from noise.
         text: The whole expression.
     """
 
@@ -77,7 +77,7 @@ def no_sign(text: str) -> PHSafeError:
 def interval_of_draws(
     model: Joint, text: str, term: Term[Quotient], averages: Mapping[Quotient, PublishedAverage]
 ) -> tuple[float, float, float]:
-    """The interval and standard error of an expression; they are all the same value and 0 if it is certain.
+    """The interval and standard error of an expression; of a certain one, its value twice and 0.
 
     Args:
         model: The joint model of the release.
@@ -154,7 +154,7 @@ def interval_of_draws(
 
 
 def at_least(model: Joint, sums: Sequence[Linear]) -> dict[Linear, float]:
-    """What sums of counts can't be less than, for those to which that matters, as in tables of everybody."""
+    """The least possible values of sums of counts, where they matter, as in tables of everybody."""
     adding = [total for total in sums if total.counts and all(weight > 0 for _, weight in total.counts)]
     rows = as_rows(adding, len(model.cells.estimates))[:, :-1].tocsr()
     errors = np.maximum(np.sqrt(model.cells.variance(rows)), TINY)
@@ -173,7 +173,7 @@ def _multiple(
 
 
 def range_of(model: Joint, quotient: Quotient) -> Range:
-    """The possible range of a quotient; everything if its denominator can be negative, or weights differ too much."""
+    """The possible range of a quotient; unlimited if its denominator can be negative or weights differ too much."""
     measured, cells = model.measured, model.cells
     if not quotient.is_ordinary:
         return -np.inf, np.inf

@@ -41,7 +41,7 @@ class CellEstimates(Protocol):
         """Sums in different universes that count the same people."""
 
     def at_least(self, sums: sparse.csr_array) -> Array:
-        """Return what sums of counts can't be less than, one per row."""
+        """Return the least possible values of sums of counts, one per row."""
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
@@ -149,7 +149,7 @@ class Fit:
         return []
 
     def at_least(self, sums: sparse.csr_array) -> Array:
-        """Return what sums of counts can't be less than, one per row: zero."""
+        """Return the least possible values of sums of counts, one per row: zero."""
         return np.zeros(sums.shape[0])
 
     def variance(self, sums: sparse.csr_array) -> Array:

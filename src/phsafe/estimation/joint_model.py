@@ -29,7 +29,7 @@ POWER = 0.5
 
 
 def count_intervals(cells: CellEstimates, sums: sparse.csr_array, scale: Array) -> tuple[Array, Array, Array]:
-    """The 90 % intervals of sums of counts, before rounding; and what they can't be less than, if that matters.
+    """The 90 % intervals of sums of counts, before rounding; and the least possible values, where they matter.
 
     Args:
         cells: The estimate of every cell.
@@ -79,7 +79,7 @@ class Joint:
 
     @property
     def least(self) -> Array:
-        """What every published line can't be less than; zero where the interval is above that anyway."""
+        """The least possible value of every published line; zero where the interval is above it anyway."""
         return self._ends[2]
 
     @cached_property

@@ -1,9 +1,9 @@
 """How much the people beyond the thresholds vary around public shares, learned from the measurements of a release.
 
-Four factors change how much a universe varies: three the deviations of the excess per oversized household and of the
-division over cells (`DEVIATIONS` in `public_shares.py`), one the variance of sums over few households. Each is
-multiplied or divided by its step as long as that raises the likelihood of the release's measurements and the total gain
-is clear, so without evidence they remain 1.
+Four factors change how much a universe varies. Three apply to the deviations of the excess per oversized household and
+of the distribution over cells (`DEVIATIONS` in `public_shares.py`), one to the variance of sums over few households.
+Each is multiplied or divided by its step as long as that raises the likelihood of the release's measurements and the
+total gain is clear, so without evidence they remain 1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def learn_clump(universes: Sequence[Likelihood]) -> Spread:
 
 
 def learn_spread(likelihood: Likelihood, start: Spread) -> Spread:
-    """Learn the other factors of a universe. Everyone decides, except about differences between iterations."""
+    """Learn the other factors of a universe: from everyone or, for differences between groups, from all groups."""
     spread = climb("common", start, partial(likelihood, False))
     for name in ("groups", "iterations"):
         spread = climb(name, spread, partial(likelihood, True))
@@ -50,7 +50,7 @@ def learn_spread(likelihood: Likelihood, start: Spread) -> Spread:
 def climb(name: str, spread: Spread, likelihood: Callable[[Spread], float]) -> Spread:
     """Change one factor step by step while that raises the likelihood; keep the least change that is clearly needed.
 
-    Small steps may add up to clear evidence, so the whole way counts, not each step.
+    Small steps may add up to clear evidence, so the total gain counts, not the gain of each step.
     """
     step, least, most = STEPS[name]
     for factor in (1 / step, step):

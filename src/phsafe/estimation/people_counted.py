@@ -52,7 +52,7 @@ def limits(estimates: Estimates) -> dict[str, int]:
 
 
 def limit_text(estimates: Estimates, table: Table) -> str:
-    """Whom a table leaves out, after a space; empty if it counts everybody."""
+    """A sentence on whom a table leaves out, after a space; empty if the table counts everybody."""
     limit, of = limits(estimates).get(table.name), "" if table.average else " of its universe"
     but = _exception(estimates.config, [table])
     return f" Counts at most {limit} people{of} per household and leaves out the others{but}." if limit else ""
@@ -75,7 +75,7 @@ def coverage_text(estimates: Estimates) -> str:
 
 
 def _exception(config: Config, tables: Sequence[Table]) -> str:
-    """In the structured mode, some cells leave nobody out."""
+    """An exception for the structured mode, in which some cells count everybody; empty in other modes."""
     of = {truncated(config, table) for table in tables}
     measured = (m for m in config.measurements() if m.tabulation in of)
     blind = any(block.is_blind for m in measured for block in config.blocks(m.tabulation, m.level))

@@ -20,7 +20,7 @@ from phsafe.model.spec import Tabulation
 VACANT = {"HHRACE": "00", "HHSPAN": 0, "TEN": "0", "HHT": "0", "HHT2": "00", "CPLT": "0", "FINAL_POP": 0}
 #: Household types with couples, and the couple types that they can have.
 COUPLES = {"01": "12", "02": "12", "03": "34", "04": "34"}
-#: Stands for the cells that count other rows, too.
+#: A placeholder for cells that count other rows, too.
 RULED_OUT = (-1, 0)
 #: With more combinations of codes than this, nothing is proven.
 MOST = 100_000
@@ -77,12 +77,12 @@ def _universe(tabulation: Tabulation) -> Where:
     persons = tabulation.persons or Where()
     for condition, housing in ((persons, HOUSED_PERSON), (tabulation.units, HOUSING_UNIT)):
         if housing not in (condition.codes("RTYPE") or {housing}):
-            return Where((("RTYPE", frozenset()),))  # It counts nobody.
+            return Where((("RTYPE", frozenset()),))  # No row is counted.
     return Where(tuple(term for term in (persons & tabulation.units).terms if term[0] != "RTYPE"))
 
 
 def _rows(conditions: Sequence[Where], occupied: bool) -> Iterator[dict[str, Code]] | None:
-    """All possible rows that the conditions tell apart; None if there are too many."""
+    """All possible rows that the conditions distinguish; None if there are too many."""
     columns = sorted({name for condition in conditions for name in condition.columns})
     choices = [list(_representatives(name, conditions, occupied)) for name in columns]
     if prod(map(len, choices)) > MOST:

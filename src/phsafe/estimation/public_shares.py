@@ -18,8 +18,8 @@ import numpy as np
 #: The file of shares. `benchmarks/estimation_errors.py --shares` makes it.
 FILE = "public_shares.json"
 #: Relative standard deviations around the public shares: of dropped people in the nation as a whole, in a region, an
-#: iteration and one group; of dropped people per oversized household; and of how they divide over cells. Real states of
-#: the American Community Survey differ from shares learned elsewhere by about this much
+#: iteration and one group; of dropped people per oversized household; and of their distribution over cells. Real states
+#: in the American Community Survey differ from shares learned elsewhere by about this much
 #: (docs/explanation/estimation.md).
 DEVIATIONS = {
     "nation": 0.3,

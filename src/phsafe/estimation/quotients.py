@@ -19,7 +19,7 @@ from phsafe.estimation.measurement_vector import Measured, Positions
 
 #: The key of the constant of a sum; the other keys are positions of counts.
 CONSTANT = -1
-#: The sum of two weights is zero if it is smaller than this, relative to them.
+#: The sum of two weights counts as zero if it is smaller than this, relative to them.
 ROUNDING = 1e-12
 #: A linear program doesn't notice a weight that is smaller than the largest one by this factor.
 WIDEST = 1e5
@@ -57,7 +57,7 @@ class Linear:
         return Linear(tuple((position, weight) for position, weight in sorted(both.items()) if weight != 0))
 
     def with_equal(self, plus: Positions, minus: Positions) -> Linear:
-        """Replace the sum at `minus`, if this contains a multiple of it, by that at `plus`."""
+        """If this contains a multiple of the sum at `minus`, replace it by the same multiple of that at `plus`."""
         own = dict(self.weights)
         weights = {own.get(position, 0.0) for position in minus.tolist()}
         times = weights.pop() if len(weights) == 1 else 0.0
@@ -69,7 +69,7 @@ ONE = Linear(((CONSTANT, 1.0),))
 
 @dataclass(frozen=True)
 class Quotient:
-    """One sum of counts divided by another. Operations with other results raise TypeError."""
+    """One sum of counts divided by another. Operations whose result is no such quotient raise TypeError."""
 
     above: Linear
     below: Linear = ONE
@@ -91,7 +91,7 @@ class Quotient:
         return all(max(own) <= WIDEST * min(own) for own in sizes if own)
 
     def with_equal(self, pairs: Iterable[Identity]) -> Quotient:
-        """Replace sums by the first of two sums of the same people, so that what is equal becomes the same."""
+        """Replace sums by the first of two sums of the same people, so that equal sums become identical."""
         above, below = self.above, self.below
         for plus, minus in pairs:
             above, below = above.with_equal(plus, minus), below.with_equal(plus, minus)
@@ -153,7 +153,7 @@ def simplified(term: Term[CellName], cell: Callable[[CellName], Quotient]) -> Te
 
 
 def possible_range(measured: Measured, cells: CellEstimates, quotient: Quotient) -> tuple[float, float]:
-    """The range of a quotient over all counts that satisfy what published counts satisfy: a share is from 0 to 1.
+    """The range of a quotient over all feasible counts: a share is between 0 and 1.
 
     Counts are feasible if they aren't negative, add up as the identities say, and are within those of larger groups
     and universes. If x is feasible, so is any multiple, so the range of N·x / D·x is that of N·x over all x with

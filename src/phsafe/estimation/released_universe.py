@@ -1,8 +1,8 @@
 """One universe of a release: its model, the likelihood of what the release measures of it, and probable sizes.
 
-A size says how many people are probably beyond the threshold in a group: variances are in proportion to it, because a
-sum over many large households varies more than a sum over few. Public shares may be wrong about how many there are
-(Hawaii has nine times as many as other states suggest), so the release's own measurements decide.
+A size is the probable number of people beyond the threshold in a group. Variances are proportional to it, because a sum
+over many large households varies more than a sum over few. Public shares may be wrong about how many there are (Hawaii
+has nine times as many as other states suggest), so the release's own measurements decide.
 """
 
 from __future__ import annotations

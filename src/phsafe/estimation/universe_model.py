@@ -20,7 +20,7 @@ from phsafe.model.levels import TOTAL
 from phsafe.model.schema import PERSONS
 from phsafe.model.spec import Tabulation
 
-#: The smallest factors that may be learned for how groups divide over cells, which a release measures for few tables.
+#: The smallest factors that may be learned for groups' distributions over cells, which are measured for few tables.
 #: Groups differ in types of household and tenure, but hardly in the ages of people in large households.
 UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
 
@@ -186,7 +186,7 @@ class UniverseModel:
             size = self.leaves.cell_sizes.get(tabulation.name, size)
             largest = np.maximum(expected, size)
             several = len(codes) > 1
-            # How groups divide over cells is measured for few tables, so little of it may be ruled out.
+            # Groups' distributions over cells are measured for few tables, so little may be ruled out.
             unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
             attributes = [(1.0, list(tabulation.cells))] if several else list(_attributes(tabulation))
 
@@ -232,7 +232,7 @@ class UniverseModel:
         return max(usable, key=len, default=(TOTAL.code,))
 
     def _cell_shares(self, tabulation: Tabulation, blocks: Sequence[LevelBlock], groups: Sequence[Group]) -> Array:
-        """How dropped people divide over cells: people of the cell times its public share."""
+        """The distribution of dropped people over cells: people of the cell times its public share."""
         exact = [b for b in blocks if list(b.groups) == list(groups)]
         people = np.ones((1, len(tabulation.cells)))
         if blocks:
@@ -250,7 +250,7 @@ class UniverseModel:
 
 
 def _attributes(tabulation: Tabulation) -> Iterator[tuple[float, list[object]]]:
-    """Yield attributes of every cell that deviations are common to, and the extent of these deviations.
+    """Yield attributes of cells, with the extent of the deviations that cells of the same attribute have in common.
 
     Cells by households and persons, such as types of household by age, deviate mostly in one or the other: ages in
     large households hardly depend on the type.

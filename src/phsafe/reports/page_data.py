@@ -36,7 +36,7 @@ def payload(subject: Subject) -> Html:
         "citation": subject.citation,
         "release": subject.release_id,
         "flag": FLAG_TEXT,
-        # Empty for tables that were fitted one by one.
+        # Empty for tables of the independent method, which has no joint fit.
         "interval": interval_command(subject.estimates),
     }  # fmt: skip
     text = json.dumps(document, separators=(",", ":"), allow_nan=False)

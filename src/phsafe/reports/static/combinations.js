@@ -40,7 +40,7 @@ function resultTable(caption, head, rows) {
 const shortRegion = (region) => (region === "USA 1" ? "US" : data.tiles[region]?.[0] || region.split(" ")[1]);
 const cellName = (table, region, group, line) => `${table}[${shortRegion(region)}, ${group}, ${line}]`;
 
-// The command for the interval from the joint fit; a page of tables that were fitted one by one has no place for it.
+// The command for the interval from the joint fit; tables of the independent method have none.
 function showCommand(place, expression) {
   if (data.interval) $(place).textContent = `${data.interval} "${expression}"`;
 }
