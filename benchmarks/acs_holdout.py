@@ -5,7 +5,7 @@
 PUMS files are person files of the American Community Survey, expanded by weight. Printed as Markdown:
 
 - the states as they are, with the shares that ship with the program;
-- hold-out: shares learned on half of the states, tested on the other half, for every choice of a half. They are drawn
+- hold-out: shares learned on half of the states, tested on the other half, for every choice of a half. They are shrunk
   towards the shipped shares of the nation, since a sample of three states has few large households;
 - with --worlds, both again for resampled populations: households are drawn with replacement within each state, then
   expanded. An expanded sample repeats each household about a hundred times. The few dozen large ones decide the truth

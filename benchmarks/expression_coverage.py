@@ -171,7 +171,7 @@ def main() -> None:
 
 
 def show(text: str, results: list[tuple[bool, float, float]], arguments: argparse.Namespace) -> None:
-    """Print the coverage of an expression, from whether its intervals cover, their lengths and standard errors."""
+    """Print the coverage of an expression, from whether its intervals contain the truth, their lengths and errors."""
     hits, lengths, errors = np.array(results).T
     refused = 100 - 100 * len(hits) / arguments.draws
     details = f"{refused:6.1f} {lengths.mean():8.3f} {(errors / lengths).max():8.2f}" if arguments.small else ""

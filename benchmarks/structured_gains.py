@@ -1,4 +1,4 @@
-"""What structured noise and ties of blind counts buy: errors and coverage of finished count tables, by mode.
+"""What structured noise and ties of blind counts gain: errors and coverage of finished count tables, by mode.
 
     python benchmarks/structured_gains.py WORK                         one million households, 4 releases of each mode
     python benchmarks/structured_gains.py WORK --config us --draws 20
