@@ -118,7 +118,7 @@ def test_readme_states_how_much_noise_the_tight_modes_save(name):
             saved.setdefault((tabulation.kind, moves), set()).add(round(100 * (1 - after.moe / before.moe)))
         persons, units = saved["persons", True], saved["units", True]
         assert f"{min(persons)} to {max(persons)} % smaller" in readme
-        assert mode == "tight" or (units == {0} and "and 0 % for units" in readme)
+        assert mode == "tight" or (units == {0} and "(0 % for counts of units)" in readme)
         for kind in ("persons", "units"):
             assert min(saved[kind, False]) > max(saved[kind, True])
 
