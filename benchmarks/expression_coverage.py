@@ -25,7 +25,7 @@ from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation.averages import median
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.combinations import Named, estimate_expression, positions_of, published_average
+from phsafe.estimation.combinations import estimate_expression
 from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.expressions import CellName, parse
@@ -33,6 +33,7 @@ from phsafe.estimation.fit import Fit, fit_with, project
 from phsafe.estimation.identities import Identity
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.measurement_vector import LevelBlock
+from phsafe.estimation.named_cells import Named, positions_of, published_average
 from phsafe.estimation.published_lines import published_lines
 from phsafe.synthetic import synth
 

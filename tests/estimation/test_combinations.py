@@ -9,9 +9,9 @@ import phsafe
 from phsafe.cli.app import app
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
-from phsafe.estimation.combinations import _named, _quotient
 from phsafe.estimation.estimates import VALUES
 from phsafe.estimation.expressions import parse
+from phsafe.estimation.named_cells import find_cell, quotient_of
 from phsafe.estimation.quotients import as_rows, possible_range, simplified
 
 
@@ -118,8 +118,8 @@ def test_a_share_is_a_share_in_whichever_way_it_is_written(joint, ways):
             assert getattr(other, name) == pytest.approx(getattr(found[0], name), abs=1e-6)
 
 
-def quotient_of(joint, expression):
-    return simplified(parse(expression), lambda cell: _quotient(joint.model, _named(joint, cell))).value
+def reduced(joint, expression):
+    return simplified(parse(expression), lambda cell: quotient_of(joint.model, find_cell(joint, cell))).value
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def quotient_of(joint, expression):
     ],
 )
 def test_possible_range_of_a_ratio(joint, expression, expected):
-    assert possible_range(joint.model.measured, joint.model.cells, quotient_of(joint, expression)) == pytest.approx(
+    assert possible_range(joint.model.measured, joint.model.cells, reduced(joint, expression)) == pytest.approx(
         expected
     )
 
@@ -182,7 +182,7 @@ def test_a_tiny_weight_is_not_taken_for_none(joint):
 def test_draws_of_a_share_are_those_that_are_possible(joint, group):
     """Draws outside the possible range are left out, not moved to its ends."""
     share = f"PH7[WY, {group}, 4] / PH7[WY, {group}, 1]"
-    quotient, cells = quotient_of(joint, share), joint.model.cells
+    quotient, cells = reduced(joint, share), joint.model.cells
     rows = as_rows([quotient.above, quotient.below], len(cells.estimates))[:, :-1].tocsr()
     rng = np.random.default_rng(0)
     part, whole = rng.multivariate_normal(rows @ cells.estimates, cells.covariance(rows), 400_000).T

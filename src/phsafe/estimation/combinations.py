@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
-from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.densities import NORMAL
-from phsafe.estimation.expression_draws import (
-    ROUNDING,
-    PublishedAverage,
-    at_least,
-    interval_of_draws,
-    no_sign,
-    range_of,
-)
+from phsafe.estimation.expression_draws import ROUNDING, at_least, interval_of_draws, no_sign, range_of
 from phsafe.estimation.expressions import CellName, Degree, Term, parse
 from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.measurement_vector import Positions
+from phsafe.estimation.named_cells import Named, find_cell, published_average, quotient_of
 from phsafe.estimation.quotients import ONE, Linear, Quotient, as_rows, simplified
-from phsafe.estimation.table_lines import basis, counted, ratios
-from phsafe.model.levels import Level
-from phsafe.model.spec import Table
 
 if TYPE_CHECKING:
     from phsafe.estimation.estimates import Estimates
@@ -126,22 +114,11 @@ def _places(error: float) -> int:
     return 0 if error >= 1 else 1 - int(np.floor(np.log10(error)))
 
 
-@dataclass(frozen=True)
-class Named:
-    """A cell of a finished table: where it is, and its published values."""
-
-    table: Table
-    level: Level
-    group: tuple[str, str]
-    line: int
-    published: tuple[float, float, float, float]
-
-
 def combine(estimates: Estimates, model: Joint, expression: str) -> Combination:
     """Parse an expression, find its cells in finished tables, and estimate it."""
     term = parse(expression)
     reasons = Reasons()
-    named = {cell: reasons.check(_named, estimates, cell) for cell in dict.fromkeys(term.cells())}
+    named = {cell: reasons.check(find_cell, estimates, cell) for cell in dict.fromkeys(term.cells())}
     reasons.settle()
     found = {name: cell for name, cell in named.items() if cell is not None}
     term.evaluate(lambda name: Degree(int(found[name].table.average is None)), lambda _: Degree(None))
@@ -158,35 +135,6 @@ def _in_parentheses(expression: str) -> str:
     return expression if isinstance(parse(expression).value, CellName) else f"({expression})"
 
 
-def _named(estimates: Estimates, cell: CellName) -> Named:
-    """Find a cell of an expression in finished tables."""
-    config = estimates.config
-    reasons = Reasons()
-    spec = reasons.check(estimates.spec, cell.table)
-    region = reasons.check(find_region, config, cell.region)
-    iteration = reasons.check(find_iteration, config, cell.iteration)
-    try:
-        reasons.settle()
-    except PHSafeError as problem:
-        raise PHSafeError([f"{cell}: {reason}" for reason in problem.reasons]) from None
-    assert spec is not None and region is not None and iteration is not None
-    frame = estimates.tables[spec.name].filter(REGION_TYPE=region[0], REGION_ID=region[1], ITERATION_CODE=iteration)
-    if frame.is_empty():
-        raise PHSafeError(f"{cell}: {spec.name} is not published for this region and iteration")
-    row = frame.filter(pl.col("CELL").cast(pl.String) == cell.line)
-    if row.is_empty():
-        lines = f"{len(frame)} lines of {spec.name}"
-        raise PHSafeError(f"{cell}: expected the number of one of the {lines}, got {cell.line}")
-    level = next(
-        level
-        for level in config.catalog.levels
-        if level.geography.region_type == region[0] and iteration in [i.code for i in level.iteration_level.iterations]
-    )
-    estimate, lower, upper, error = row.select("ESTIMATE", "LOWER_90", "UPPER_90", "STD_ERROR").row(0)
-    published = (float(estimate), float(lower), float(upper), float(error))
-    return Named(spec, level, (region[1], iteration), int(cell.line), published)
-
-
 def estimate_expression(model: Joint, text: str, term: Term[CellName], named: dict[CellName, Named]) -> Combination:
     """The estimate and the 90 % interval of an expression.
 
@@ -196,7 +144,7 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
         term: The parsed expression.
         named: The cells of the expression.
     """
-    own = {name: _quotient(model, cell) for name, cell in named.items()}
+    own = {name: quotient_of(model, cell) for name, cell in named.items()}
     pairs = model.cells.same_people(model.measured.config, model.measured.blocks.values())
     shown = {name: quotient.with_equal(pairs) for name, quotient in own.items()}
     reduced = simplified(term, shown.__getitem__)
@@ -243,11 +191,6 @@ def _multiples(
     return found
 
 
-def _quotient(model: Joint, cell: Named) -> Quotient:
-    """The quotient of counts that a cell shows."""
-    return Quotient(*(Linear.of(positions.tolist()) for positions in positions_of(model, cell)))
-
-
 def _range(model: Joint, quotient: Quotient) -> tuple[float, float]:
     """The possible range of a quotient; its ends are equal if sums that must be equal determine it."""
     is_sum = quotient.below == ONE
@@ -282,35 +225,3 @@ def _sum(model: Joint, text: str, total: Linear, least: float, most: float) -> t
         parts = (Term(Quotient(added)), Term(Quotient(subtracted)))
         low, high, _ = interval_of_draws(model, text, Term(sign="-", parts=parts), {})
     return max(low, bounds.get(total, least)), min(high, most), scale
-
-
-def positions_of(model: Joint, cell: Named) -> list[Positions]:
-    """The positions that a cell sums: of its count, or of its numerator and denominator."""
-    config = model.measured.config
-    if (tabulation := counted(cell.table)) is not None:
-        return [_group(model, tabulation.name, cell, basis(config.catalog, cell.table, tabulation, cell.line))]
-    for ratio in ratios(config.catalog, cell.table):
-        for number, parts in ratio.lines:
-            if number == cell.line:
-                people = [c for part in parts for c in ratio.parts[part]]
-                return [
-                    _group(model, ratio.numerator.name, cell, people),
-                    _group(model, ratio.denominator.name, cell, ratio.per),
-                ]
-    raise AssertionError(cell.line)
-
-
-def _group(model: Joint, tabulation: str, cell: Named, cells: Sequence[int]) -> Positions:
-    block = model.measured.blocks[tabulation, cell.level.key]
-    positions: Positions = block.positions(cells)[block.groups.index(cell.group)]
-    return positions
-
-
-def published_average(model: Joint, cell: Named) -> PublishedAverage:
-    """The posterior of a cell that shows an average."""
-    ratio = next(r for r in ratios(model.measured.config.catalog, cell.table) if cell.line in dict(r.lines))
-    above, below = (model.measured.blocks[t.name, cell.level.key] for t in (ratio.numerator, ratio.denominator))
-    bounds, line = model.bounds(ratio, above), dict(ratio.lines)[cell.line]
-    of_line = list(dict(ratio.lines)).index(cell.line)
-    quantiles = model.quantiles(ratio, above, below)[below.groups.index(cell.group), of_line]
-    return PublishedAverage((bounds.at_least if len(line) == len(ratio.parts) else 0, bounds.tau), quantiles)
