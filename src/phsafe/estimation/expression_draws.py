@@ -74,6 +74,48 @@ def no_sign(text: str) -> PHSafeError:
     return PHSafeError(f"{text:.80}: a denominator can't be distinguished from zero, so the ratio has no interval")
 
 
+@dataclass(frozen=True)
+class _Draws:
+    """Joint draws of sums of counts.
+
+    Attributes:
+        standard: Independent standard normal draws.
+        loads: How much each of these changes each sum.
+        values: The draws of each sum.
+        sizes: The size of the terms that it adds up.
+    """
+
+    standard: Array
+    loads: Mapping[Linear, Array]
+    values: Mapping[Linear, Array]
+    sizes: Mapping[Linear, float]
+
+    @classmethod
+    def of(cls, model: Joint, sums: Sequence[Linear]) -> _Draws:
+        """Draw sums from the distribution of the fit."""
+        rows = as_rows(sums, len(model.cells.estimates))
+        center = rows @ np.append(model.cells.estimates, 1.0)
+        factor = _factor(model.cells.covariance(rows[:, :-1].tocsr()))
+        standard = special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
+        sizes = abs(rows) @ np.append(1 + np.abs(model.cells.estimates), 1.0)
+        each = (factor, center[:, None] + factor @ standard, sizes)
+        return cls(standard, *(dict(zip(sums, of_sums, strict=True)) for of_sums in each))
+
+    def are_within(self, quotient: Quotient, bounds: Range) -> NDArray[np.bool_]:
+        """Which draws of a quotient are within bounds, except for rounding errors."""
+        above, below, inside = quotient.above, quotient.below, np.ones(MORE_DRAWS, bool)
+        for bound, sign in zip(bounds, (1, -1), strict=True):
+            if np.isfinite(bound):
+                slack = ROUNDING_OF_DRAWS * (self.sizes[above] + abs(bound) * self.sizes[below])
+                inside &= sign * (self.values[above] - bound * self.values[below]) >= -slack
+        return inside
+
+    def carried_over(self, average: Quotient, quantiles: Array) -> Array:
+        """Draws of an average in a table, carried over to its posterior."""
+        load = self.loads[average.above] - median(quantiles) * self.loads[average.below]
+        return carried_over(load @ self.standard / np.maximum(np.linalg.norm(load), TINY), quantiles)
+
+
 def interval_of_draws(
     model: Joint, text: str, term: Term[Quotient], averages: Mapping[Quotient, PublishedAverage]
 ) -> tuple[float, float, float]:
@@ -88,36 +130,17 @@ def interval_of_draws(
     quotients = list(dict.fromkeys(term.cells()))
     shown = {q: found for q in quotients if (found := _multiple(q, averages))}
     combined = [average for average in averages if average not in {found[0] for found in shown.values()}]
+    ranges = {quotient: range_of(model, quotient) for quotient in quotients if quotient not in shown}
     sums = list(dict.fromkeys(s for q in (*quotients, *averages) for s in (q.above, q.below)))
-    rows = as_rows(sums, len(model.cells.estimates))
-    center = rows @ np.append(model.cells.estimates, 1.0)
-    factor = _factor(model.cells.covariance(rows[:, :-1].tocsr()))
-    standard = special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
-    draws = dict(zip(sums, center[:, None] + factor @ standard, strict=True))
-    loads = dict(zip(sums, factor, strict=True))
-    sizes = dict(zip(sums, abs(rows) @ np.append(1 + np.abs(model.cells.estimates), 1.0), strict=True))
-
-    def within(quotient: Quotient, bounds: Range) -> NDArray[np.bool_]:
-        """Which draws of a quotient are within bounds, except for rounding errors."""
-        inside = np.ones(MORE_DRAWS, bool)
-        for bound, sign in zip(bounds, (1, -1), strict=True):
-            if np.isfinite(bound):
-                slack = ROUNDING_OF_DRAWS * (sizes[quotient.above] + abs(bound) * sizes[quotient.below])
-                inside &= sign * (draws[quotient.above] - bound * draws[quotient.below]) >= -slack
-        return inside
-
+    draws = _Draws.of(model, sums)
     possible = np.ones(MORE_DRAWS, bool)
     for total, least in at_least(model, sums).items():
-        possible &= draws[total] >= least
-    for quotient in combined:
-        possible &= (draws[quotient.below] >= 1) & within(quotient, averages[quotient].bounds)
-    ranges = {}
-    for quotient in quotients:
-        if quotient in shown:
-            continue
-        low, high = ranges[quotient] = range_of(model, quotient)
+        possible &= draws.values[total] >= least
+    for average in combined:
+        possible &= (draws.values[average.below] >= 1) & draws.are_within(average, averages[average].bounds)
+    for quotient, (low, high) in ranges.items():
         if low < high < np.inf or -np.inf < low < high:
-            possible &= (draws[quotient.below] > 0) & within(quotient, ranges[quotient])
+            possible &= (draws.values[quotient.below] > 0) & draws.are_within(quotient, (low, high))
     kept = int(possible.sum())
     if kept < FEWEST_DRAWS:
         raise PHSafeError(f"{text:.80}: its cells are too small for the noise, so their combination has no interval")
@@ -125,28 +148,29 @@ def interval_of_draws(
     def value(quotient: Quotient) -> Checked:
         if quotient in shown:
             average, times, more = shown[quotient]
-            quantiles = averages[average].quantiles
-            load = loads[average.above] - median(quantiles) * loads[average.below]
-            scores = load @ standard / np.maximum(np.linalg.norm(load), TINY)
-            values = (times * carried_over(scores, quantiles) + more)[possible]
+            values = (times * draws.carried_over(average, averages[average].quantiles) + more)[possible]
             return Checked(values, np.abs(values) + abs(more), text)
         above, below = (
-            Checked(draws[part][possible], np.full(kept, sizes[part]), text)
+            Checked(draws.values[part][possible], np.full(kept, draws.sizes[part]), text)
             for part in (quotient.above, quotient.below)
         )
         ratio = above / below
         return Checked(np.clip(ratio.values, *ranges[quotient]), ratio.size, text)
 
     result = term.evaluate(value, lambda x: Checked(np.full(kept, x), np.full(kept, abs(x)), text))
+    return _interval(result, ranges[quotients[0]] if term.value in ranges else (-np.inf, np.inf))
+
+
+def _interval(result: Checked, bounds: Range) -> tuple[float, float, float]:
+    """The shortest interval of draws within bounds, and the standard error."""
     values, error = result.values, float(result.values.std())
     rounding = ROUNDING_OF_DRAWS * float(np.median(result.size))
     if error <= rounding:
         certain = float(np.median(values))
         certain = certain if abs(certain) > rounding else 0.0
         return certain, certain, 0.0
-    least, most = ranges[quotients[0]] if term.value in ranges else (-np.inf, np.inf)
-    middle = (np.arange(kept) + 0.5) / kept
-    low, high = (float(bound[0]) for bound in shortest(np.sort(values)[None, :], middle[None, :], least, most))
+    middle = (np.arange(len(values)) + 0.5) / len(values)
+    low, high = (float(end[0]) for end in shortest(np.sort(values)[None, :], middle[None, :], *bounds))
     if not np.isfinite([low, high, error]).all():
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
     # A ratio whose denominator may be near zero has no finite variance: half the interval is what its width supports.
