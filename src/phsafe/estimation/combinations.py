@@ -158,7 +158,7 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
     with np.errstate(all="ignore"):
         estimate = float(term.evaluate(lambda name: np.float64(named[name].published[0]), np.float64))
         if single is not None:
-            least, most = _range(model, single)
+            least, most = range_of(model, single)
             if least == most:
                 return Combination(text, least, least, least, 0.0)
         if single is not None and single.below == ONE:
@@ -189,14 +189,6 @@ def _multiples(
             low, high = sorted(times * value + more for value in ends)
             found.append(Combination(text, times * estimate + more, low, high, abs(times) * error))
     return found
-
-
-def _range(model: Joint, quotient: Quotient) -> tuple[float, float]:
-    """The possible range of a quotient; its ends are equal if sums that must be equal determine it."""
-    is_sum = quotient.below == ONE
-    least, most = range_of(model, Quotient(Linear(quotient.above.counts)) if is_sum else quotient)
-    more = quotient.above.constant if is_sum else 0.0
-    return least + more, most + more
 
 
 def _sum(model: Joint, text: str, total: Linear, least: float, most: float) -> tuple[float, float, float]:

@@ -14,7 +14,7 @@ from phsafe.estimation.averages import MORE_DRAWS, carried_over, median, shortes
 from phsafe.estimation.densities import Array
 from phsafe.estimation.expressions import Term
 from phsafe.estimation.joint_model import Joint, count_intervals
-from phsafe.estimation.quotients import Linear, Quotient, as_rows, possible_range
+from phsafe.estimation.quotients import ONE, Linear, Quotient, as_rows, possible_range
 
 #: A denominator whose sign is uncertain by more than this has no useful interval.
 UNCERTAIN_SIGN = 0.001
@@ -197,10 +197,16 @@ def _multiple(
 
 
 def range_of(model: Joint, quotient: Quotient) -> Range:
-    """The possible range of a quotient; unlimited if its denominator can be negative or weights differ too much."""
+    """The possible range of a quotient; its ends are equal if sums that must be equal determine it.
+
+    It is unlimited if the denominator can be negative or weights differ too much.
+    """
     measured, cells = model.measured, model.cells
     if not quotient.is_ordinary:
         return -np.inf, np.inf
+    if quotient.below == ONE:  # Counts are bounded alone: next to a large constant, the solver wouldn't notice them.
+        least, most = possible_range(measured, cells, Quotient(Linear(quotient.above.counts)))
+        return least + quotient.above.constant, most + quotient.above.constant
     weights = [weight for _, weight in quotient.below.weights]
     positive = min(weights, default=0.0) > 0 or possible_range(measured, cells, Quotient(quotient.below))[0] >= 0
     return possible_range(measured, cells, quotient) if positive else (-np.inf, np.inf)
