@@ -68,9 +68,8 @@ class Joint:
     def counts(self, table: Table, block: LevelBlock) -> Summary:
         """The consistent counts, with the shortest 90 % intervals of the fit restricted to possible values."""
         rows = self.lines.where[block.tabulation.name, block.level.key].T
-        lower, upper = self.intervals(rows.ravel())
         estimate = (self.lines.sums @ self.points.counts)[rows]
-        return whole(estimate.astype(float), lower.reshape(rows.shape), upper.reshape(rows.shape), self.scale[rows])
+        return whole(estimate.astype(float), *self.intervals(rows), self.scale[rows])
 
     def intervals(self, rows: Rows) -> tuple[Array, Array]:
         """The 90 % intervals of published lines, before rounding."""
