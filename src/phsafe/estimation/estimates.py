@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -15,14 +15,13 @@ from phsafe.display import Svg
 from phsafe.display.frames import Frames
 from phsafe.display.notebook import estimates_html
 from phsafe.errors import OutputError, PHSafeError, did_you_mean
+from phsafe.estimation.combinations import Combination, Difference, combine, compared
+from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.named_tables import NAMED_COLUMNS, named
+from phsafe.estimation.posterior_draws import check_draws, draws
 from phsafe.model.spec import Table
 from phsafe.releases.release_folder import Release
 from phsafe.system.public_calls import checked
-
-if TYPE_CHECKING:
-    from phsafe.estimation.combinations import Combination, Difference
-    from phsafe.estimation.joint_model import Joint
 
 Method = Literal["independent", "joint"]
 Target = Literal["everybody", "truncated"]
@@ -190,8 +189,6 @@ class Estimates(Frames):
             >>> estimates.interval("PH2[RI, 2] + PH2[RI, 5]").expression
             'PH2[RI, 2] + PH2[RI, 5]'
         """
-        from phsafe.estimation.combinations import combine  # noqa: PLC0415  (imports this module)
-
         return combine(self, self._model("combine"), expression)
 
     #: The earlier name of `interval`, which scripts use.
@@ -217,8 +214,6 @@ class Estimates(Frames):
             >>> difference.expression, difference.is_more_than_noise in (True, False)
             ('PH2[RI, 2] - PH2[RI, 5]', True)
         """
-        from phsafe.estimation.combinations import compared  # noqa: PLC0415  (imports this module)
-
         return compared(self, self._model("compare"), first, second)
 
     @checked
@@ -240,8 +235,6 @@ class Estimates(Frames):
             >>> estimates.draws(2).columns
             ['DRAW', 'TABLE', 'REGION_TYPE', 'REGION_ID', 'ITERATION_CODE', 'CELL', 'VALUE']
         """
-        from phsafe.estimation.posterior_draws import check_draws, draws  # noqa: PLC0415
-
         check_draws(count)
         return pl.concat(draws(self._model("draw from"), self.tables, count))
 
