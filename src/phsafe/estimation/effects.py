@@ -11,13 +11,11 @@ from scipy import sparse
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects_posterior import widened
 from phsafe.estimation.fit import Fit
+from phsafe.estimation.identities import Group
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.model.levels import TOTAL, IterationLevel
 from phsafe.model.spec import Tabulation
-
-#: (region, iteration code).
-Group = tuple[str, str]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from phsafe.display.notebook import estimates_html
 from phsafe.errors import OutputError, PHSafeError, did_you_mean
 from phsafe.estimation.combinations import Combination, Difference, combine, compared
 from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.named_tables import NAMED_COLUMNS, named
+from phsafe.estimation.named_tables import NAMED_COLUMNS, NAMED_KEY, named
 from phsafe.estimation.posterior_draws import check_draws, draws
 from phsafe.model.spec import Table
 from phsafe.releases.release_folder import Release
@@ -30,7 +30,7 @@ VALUES = ("ESTIMATE", "LOWER_90", "UPPER_90", STD_ERROR)
 #: The columns of `Estimates.table` that a printed frame shows: Polars shows the first and last four.
 PRINTED_FIRST = ("REGION", "RACE_ETHNICITY", "CELL", "LABEL")
 PRINTED_LAST = ("ESTIMATE", "LOWER_90", "UPPER_90", "NOTE")
-COLUMNS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL", "LABEL", *VALUES)
+COLUMNS = (*NAMED_KEY, "LABEL", *VALUES)
 
 
 @dataclass(frozen=True)

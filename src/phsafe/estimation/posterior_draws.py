@@ -19,6 +19,7 @@ from phsafe.estimation.averages import SEED, carried_over, median
 from phsafe.estimation.densities import NORMAL, Array
 from phsafe.estimation.fit import NormalDraws
 from phsafe.estimation.joint_model import Joint
+from phsafe.estimation.named_tables import NAMED_KEY
 from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.table_lines import counted, ratios
 from phsafe.model.spec import Table
@@ -26,7 +27,6 @@ from phsafe.model.spec import Table
 MAX_DRAWS = 10_000
 #: Draws at a time, to bound memory.
 BATCH = 64
-KEYS = ("REGION_TYPE", "REGION_ID", "ITERATION_CODE", "CELL")
 
 
 def check_draws(count: int, method: str = "joint") -> None:
@@ -41,18 +41,18 @@ def draws(model: Joint, tables: Mapping[str, pl.DataFrame], count: int) -> Itera
     """Yield frames of joint draws of all lines of the tables, in order."""
     rng = np.random.default_rng(SEED)
     chosen = [table for table in model.measured.config.catalog.tables if table.name in tables]
-    keys = {table.name: tables[table.name].select(KEYS) for table in chosen}
+    keys = {table.name: tables[table.name].select(NAMED_KEY) for table in chosen}
     for first in range(0, count, BATCH):
         size = min(BATCH, count - first)
         cells = model.cells.draws(_standard(rng, size))
-        found = {
-            table.name: keys[table.name].join(_lines(model, table, cells), on=KEYS, how="left", maintain_order="left")
-            for table in chosen
-        }
+        found = {}
+        for table in chosen:
+            lines = _lines(model, table, cells)
+            found[table.name] = keys[table.name].join(lines, on=NAMED_KEY, how="left", maintain_order="left")
         for draw in range(size):
             yield pl.concat(
                 frame.select(
-                    pl.lit(first + draw + 1, pl.Int32).alias("DRAW"), pl.lit(name).alias("TABLE"), *KEYS,
+                    pl.lit(first + draw + 1, pl.Int32).alias("DRAW"), pl.lit(name).alias("TABLE"), *NAMED_KEY,
                     pl.col(str(draw)).alias("VALUE"),
                 )
                 for name, frame in found.items()

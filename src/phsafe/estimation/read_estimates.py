@@ -13,6 +13,7 @@ from phsafe.configs.config import Config
 from phsafe.configs.line_sums import table_levels
 from phsafe.errors import OutputError, PHSafeError, Reasons
 from phsafe.estimation.estimates import COLUMNS, STD_ERROR, VALUES, Estimates, Method
+from phsafe.estimation.named_tables import NAMED_KEY
 from phsafe.model.spec import Table
 from phsafe.releases.file_layout import SEPARATOR
 from phsafe.system.format_versions import ESTIMATES
@@ -20,7 +21,6 @@ from phsafe.system.format_versions import ESTIMATES
 DIAGNOSTICS = "diagnostics.json"
 #: The diagnostics of a release are much smaller, so a larger file must be something else.
 MAX_DIAGNOSTICS_BYTES = 10_000_000
-KEYS = list(COLUMNS[:4])
 
 
 def read(folder: Path, config: Config) -> Estimates:
@@ -96,7 +96,7 @@ def _problems(frame: pl.DataFrame, config: Config, table: Table) -> Iterator[str
         for region, iteration in level.groups(config.states)
         for line in table.shell
     }
-    rows = frame.select(KEYS).rows()
+    rows = frame.select(NAMED_KEY).rows()
     if len(rows) != len(expected) or set(rows) != expected:
         yield "its rows don't match the config of the release; is it from another release?"
         return

@@ -10,10 +10,10 @@ from scipy import sparse
 
 from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import Z_90, Array
-from phsafe.estimation.effects import Effects, Factor, Group, Leaves, Spread, fixed, total
+from phsafe.estimation.effects import Effects, Factor, Leaves, Spread, fixed, total
 from phsafe.estimation.effects_posterior import Observation
 from phsafe.estimation.fit import Fit
-from phsafe.estimation.identities import is_beyond
+from phsafe.estimation.identities import Group, is_beyond
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import DEVIATIONS, HIGHEST_REGION, STATE_DIGITS, PublicShares
 from phsafe.model.levels import TOTAL
