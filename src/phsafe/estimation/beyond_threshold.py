@@ -10,7 +10,7 @@ dropped persons corrects it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from phsafe.configs.config import Config
 from phsafe.estimation.densities import Z_90, Array
-from phsafe.estimation.effects import leaf_levels, shifted, total
+from phsafe.estimation.effects import Spread, leaf_levels, shifted, total
 from phsafe.estimation.effects_posterior import EffectsPosterior, UniversesPosterior, widened
 from phsafe.estimation.fit import Fit, NormalDraws
 from phsafe.estimation.identities import Identity, counts_the_same, same_people, untruncated_cells
@@ -126,20 +126,11 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
         shares: What truncation drops in public data; by default the shares that ship with the program.
     """
     shares = public_shares() if shares is None else shares
-    unknown: list[str] = []
-    known = []
-    for tabulations in _universes(measured):
-        if any(shares.knows(t.name) for t in tabulations):
-            known.append(tabulations)
-        else:
-            unknown += [t.name for t in tabulations]
-    universes = [ReleasedUniverse(measured, fit, shares, list(leaf_levels(measured, fit, t, shares))) for t in known]
-    universes = [universe.resized() for universe in universes]
-    clump = learn_clump([universe.likelihood for universe in universes])
-    # Sizes of cells come later: they follow the measurements so closely that the learned clump would be too small.
-    universes = [universe.resized(cells=True) for universe in universes]
+    found = list(_universes(measured))
+    known = [tabulations for tabulations in found if any(shares.knows(t.name) for t in tabulations)]
+    unknown = tuple(t.name for tabulations in found if tabulations not in known for t in tabulations)
+    universes, clump = _sized(measured, fit, shares, known)
     posteriors: list[EffectsPosterior] = []
-    used: list[LevelBlock] = []
     blind = []
     beyond = np.zeros(len(measured.counts))
     parts = [sparse.csr_array((len(beyond), 0))]
@@ -156,14 +147,26 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
                 cut = np.tile([float(cell not in whole) for cell in block.tabulation.cells], len(block.groups))
                 beyond[block.positions().ravel()] = cut * mean
                 parts.append(_placed(block, (sparse.diags_array(cut) @ load).tocsr(), len(beyond)))
-        used += [block for model in universe.models for block in model.beyond]
+        # Dividing people over cells adds effects, so it comes before the posterior.
         posteriors.append(universe.posterior(learn_spread(universe.likelihood, clump)))
     effects = UniversesPosterior(posteriors)
     loadings = widened(total(*parts), len(effects.mean))
     beyond += loadings @ effects.mean
+    used = [block for universe in universes for model in universe.models for block in model.beyond]
     measures = tuple(dict.fromkeys(block.tabulation for block in used))
     about = truncation_notes(measured, known, used, unknown)
-    return Everybody(fit, beyond, loadings, effects, measures, tuple(unknown), about, tuple(blind))
+    return Everybody(fit, beyond, loadings, effects, measures, unknown, about, tuple(blind))
+
+
+def _sized(
+    measured: Measured, fit: Fit, shares: PublicShares, known: Sequence[Sequence[Tabulation]]
+) -> tuple[list[ReleasedUniverse], Spread]:
+    """Return the universes with probable sizes of groups and cells, and the clump that they have in common."""
+    leaves = (list(leaf_levels(measured, fit, tabulations, shares)) for tabulations in known)
+    universes = [ReleasedUniverse(measured, fit, shares, own).resized() for own in leaves]
+    clump = learn_clump([universe.likelihood for universe in universes])
+    # Sizes of cells come later: they follow the measurements so closely that the learned clump would be too small.
+    return [universe.resized(cells=True) for universe in universes], clump
 
 
 def _placed(block: LevelBlock, load: sparse.csr_array, count: int) -> sparse.csr_array:

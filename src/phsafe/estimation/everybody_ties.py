@@ -147,8 +147,7 @@ def _pairs(measured: Measured, untied: Everybody) -> tuple[list[Identity], list[
     """
     by_level: dict[str, list[tuple[Identity, float]]] = {}
     for level, parts in same_people(measured.config, untied.known(measured.blocks.values())):
-        sides = zip(*parts, strict=True)
-        plus, minus = (np.concatenate(side) for side in sides)
+        plus, minus = (np.concatenate(side) for side in zip(*parts, strict=True))
         ties = by_level.setdefault(level.key, [])
         ties.append(((plus, minus), TOTAL_LOOSE))
         ties += [(part, PART_LOOSE) for part in parts if len(parts) > 1]
