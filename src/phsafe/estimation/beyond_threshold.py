@@ -46,7 +46,8 @@ class Everybody:
         measured: The tabulations that measured what truncation drops.
         unknown: The tabulations without public shares, whose estimates remain truncated.
         about: Notes for data users.
-        blind: The measurements with blind cells, with the dropped people of all their cells: expected and loadings.
+        blind: The measurements with blind cells, and the dropped people of all their cells: how many there are, given
+            all measurements, and loadings.
     """
 
     fit: Fit
@@ -102,14 +103,13 @@ class Everybody:
         for own, expected, load in self.blind:
             if own is block:
                 adding = sum_rows([np.arange(len(expected))], len(expected))
-                return self.dropped_of(widened((adding @ load).tocsr(), len(self.effects.mean)), float(expected.sum()))
+                return self.dropped_of((adding @ load).tocsr(), float(expected.sum()))
         row = sum_rows([block.positions().ravel()], len(self.beyond))
-        effects = (row @ self.loadings).tocsr()
-        return self.dropped_of(effects, float((row @ self.beyond - effects @ self.effects.mean)[0]))
+        return self.dropped_of((row @ self.loadings).tocsr(), float((row @ self.beyond)[0]))
 
     def dropped_of(self, effects: sparse.csr_array, expected: float) -> tuple[float, float]:
         """Return the mean and the variance of dropped people, with the effects on them and their expected number."""
-        return expected + float((effects @ self.effects.mean)[0]), float(self.effects.variance(effects)[0])
+        return expected, float(self.effects.variance(effects)[0])
 
     def draws(self, standard: NormalDraws) -> Array:
         """Return draws of the true counts given the estimates, positions × draws."""
@@ -155,7 +155,9 @@ def everybody(measured: Measured, fit: Fit, shares: PublicShares | None = None) 
     used = [block for universe in universes for model in universe.models for block in model.beyond]
     measures = tuple(dict.fromkeys(block.tabulation for block in used))
     about = truncation_notes(measured, known, used, unknown)
-    return Everybody(fit, beyond, loadings, effects, measures, unknown, about, tuple(blind))
+    wide = [(block, mean, widened(load, len(effects.mean))) for block, mean, load in blind]
+    uncut = tuple((block, mean + load @ effects.mean, load) for block, mean, load in wide)
+    return Everybody(fit, beyond, loadings, effects, measures, unknown, about, uncut)
 
 
 def _sized(

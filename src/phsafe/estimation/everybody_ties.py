@@ -26,7 +26,6 @@ from scipy import linalg, sparse
 
 from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
-from phsafe.estimation.effects_posterior import widened
 from phsafe.estimation.fit import NormalDraws
 from phsafe.estimation.identities import (
     Identity,
@@ -122,17 +121,17 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
             chosen = sum_rows([minus - block.start], len(mean))
             rows.append((plus, minus))
             means.append(chosen @ mean)
-            loads.append(widened((chosen @ load).tocsr(), len(untied.effects.mean)))
+            loads.append((chosen @ load).tocsr())
     pairs, loose = _pairs(measured, untied)
     if pairs:
         same = matrix(pairs, len(measured.counts))
         rows += pairs
-        means.append(same @ (untied.beyond - untied.loadings @ untied.effects.mean))
+        means.append(same @ untied.beyond)
         loads.append((same @ untied.loadings).tocsr())
     if not rows:
         return untied
     ties, tie_loads = matrix(rows, len(measured.counts)), sparse.vstack(loads, format="csr")
-    gaps = ties @ untied.fit.estimates + np.concatenate(means) + tie_loads @ untied.effects.mean
+    gaps = ties @ untied.fit.estimates + np.concatenate(means)
     known = {field.name: getattr(untied, field.name) for field in fields(untied)}
     if len(rows) > len(pairs):
         known["about"] += " Counts without a threshold include the same people and make these estimates more precise."
