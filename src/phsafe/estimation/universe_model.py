@@ -56,39 +56,15 @@ class UniverseModel:
     ) -> None:
         self.measured, self.fit, self.shares, self.leaves, self.effects = measured, fit, shares, leaves, effects
         known = next(t for t in leaves.tabulations if shares.knows(t.name))
-        self.name, self.tau = known.name, measured.config.tau[known.name]
-        self.mean_excess, variance = shares.excess(known.name, self.tau)
-        self.rarity = shares.rarity(known.name, self.tau)
+        self.name, tau = known.name, measured.config.tau[known.name]
+        self.mean_excess, variance = shares.excess(self.name, tau)
+        self.rarity = shares.rarity(self.name, tau)
         self.deviations = DEVIATIONS | {"nation": shares.deviation}
-        #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
-        self.compound = variance / self.mean_excess + self.mean_excess
         #: The variance of the excess of one household relative to its square, times dropped people per household.
         self.dispersion = variance / self.mean_excess
-        # Effects stay in proportion to what public shares predict even where fewer people are probable.
-        size, largest = leaves.size, np.maximum(leaves.expected, leaves.size)
-        states = [region[:STATE_DIGITS] for region, _ in leaves.groups]
-        unknown = [leaves.width > 0 and not shares.knows_region(self.name, state) for state in states]
-        highest = np.exp(np.hypot(np.log(HIGHEST_REGION), Z_90 * shares.deviation)) ** self.rarity
-        reach = np.where(unknown, max((highest - 1) / Z_90 / self.deviations["region"], 1.0), 1.0)
-        self.load = total(
-            self._common(largest, "nation", []),
-            effects.common(
-                largest * reach, [(self.name, "state", state) for state in states], self.deviations["region"]
-            ),
-            self._common(largest * (leaves.width > STATE_DIGITS), "region", [0]),
-            self._common(largest, "iteration", [1]),
-            effects.own((np.square(self.deviations["group"] * largest), fixed), (self.compound * size, _clump)),
-        )
-        #: Effects on the excess, as dropped people: why it is not the mean excess times oversized households.
-        self.excess = total(
-            self._common(size, "excess, nation", [], _everywhere),
-            self._common(size, "excess, region", [0], _everywhere),
-            self._common(size, "excess, iteration", [1], lambda spread: spread.iterations**2),
-            effects.own(
-                (np.square(self.deviations["excess, group"] * size), lambda spread: spread.groups**2),
-                (self.dispersion * size, _clump),
-            ),
-        )
+        #: Σ (n − τ)² / Σ (n − τ): the variance of a number of dropped people, per person.
+        self.compound = self.dispersion + self.mean_excess
+        self.load, self.excess = self._people_load(), self._excess_load()
         #: The measurements of what the thresholds of the universe drop.
         self.beyond = [
             block
@@ -99,6 +75,36 @@ class UniverseModel:
         self._observed: dict[int, list[Observation]] = {}
         self._splits: dict[str, Split] = {}
         self._dispersed: dict[tuple[str, int], sparse.csr_array] = {}
+
+    def _people_load(self) -> sparse.csr_array:
+        """Effects on the dropped people of every leaf group."""
+        leaves, deviations = self.leaves, self.deviations
+        # Effects stay in proportion to what public shares predict even where fewer people are probable.
+        largest = np.maximum(leaves.expected, leaves.size)
+        states = [region[:STATE_DIGITS] for region, _ in leaves.groups]
+        unknown = [leaves.width > 0 and not self.shares.knows_region(self.name, state) for state in states]
+        highest = np.exp(np.hypot(np.log(HIGHEST_REGION), Z_90 * self.shares.deviation)) ** self.rarity
+        reach = np.where(unknown, max((highest - 1) / Z_90 / deviations["region"], 1.0), 1.0)
+        return total(
+            self._common(largest, "nation", []),
+            self.effects.common(largest * reach, [(self.name, "state", one) for one in states], deviations["region"]),
+            self._common(largest * (leaves.width > STATE_DIGITS), "region", [0]),
+            self._common(largest, "iteration", [1]),
+            self.effects.own((np.square(deviations["group"] * largest), fixed), (self.compound * leaves.size, _clump)),
+        )
+
+    def _excess_load(self) -> sparse.csr_array:
+        """Effects on the excess, as dropped people: why it is not the mean excess times oversized households."""
+        size = self.leaves.size
+        return total(
+            self._common(size, "excess, nation", [], _everywhere),
+            self._common(size, "excess, region", [0], _everywhere),
+            self._common(size, "excess, iteration", [1], lambda spread: spread.iterations**2),
+            self.effects.own(
+                (np.square(self.deviations["excess, group"] * size), lambda spread: spread.groups**2),
+                (self.dispersion * size, _clump),
+            ),
+        )
 
     def _common(self, size: Array, name: str, which: Sequence[int], factor: Factor = fixed) -> sparse.csr_array:
         """One effect for all leaf groups, or for those of the same region (0) or iteration (1)."""
@@ -184,38 +190,44 @@ class UniverseModel:
             expected = (share * (member @ self.leaves.expected)[:, None]).ravel()
             size = (share * (member @ self.leaves.size)[:, None]).ravel()
             size = self.leaves.cell_sizes.get(tabulation.name, size)
-            largest = np.maximum(expected, size)
-            several = len(codes) > 1
-            # Groups' distributions over cells are measured for few tables, so little may be ruled out.
-            unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
-            attributes = [(1.0, list(tabulation.cells))] if several else list(_attributes(tabulation))
-
-            def common(name: str, which: Sequence[int], factor: Factor) -> sparse.csr_array:
-                loads = []
-                for extent, of_cells in attributes:
-                    keys = [(tabulation.name, *group, attribute) for group in groups for attribute in of_cells]
-                    labels = [(name, *(key[i] for i in which)) for key in keys]
-                    loads.append(self.effects.common(largest, labels, extent * self.deviations[name], factor))
-                return total(*loads)
-
-            deviations = total(
-                common("cell, nation", (0, 3), _everywhere),
-                common("cell, region", (0, 1, 3), _everywhere),
-                common("cell, iteration", (0, 2, 3), lambda spread: several * max(spread.iterations, unseen) ** 2),
-                self.effects.own(
-                    (
-                        np.square(self.deviations["cell, group"] * largest),
-                        lambda spread: several * max(spread.groups, unseen) ** 2,
-                    ),
-                    (self.compound * size, _clump),
-                ),
-            )
+            deviations = self._deviations(tabulation, groups, expected, size)
             # Deviations of cells add up to zero: subtract their sum in proportion to the shares.
             spread = sparse.block_diag([part[:, None] for part in share], format="csr")
             adding = sparse.kron(sparse.eye_array(len(groups)), np.ones((1, share.shape[1])), format="csr")
             load = total((spread @ (member @ self.load)).tocsr(), deviations, (-spread @ (adding @ deviations)).tocsr())
             self._splits[tabulation.name] = Split(groups, member, expected, size, load.tocsr())
         return self._splits[tabulation.name]
+
+    def _deviations(
+        self, tabulation: Tabulation, groups: Sequence[Group], expected: Array, size: Array
+    ) -> sparse.csr_array:
+        """Effects on the cells of groups, by which their distribution deviates from the shares."""
+        largest = np.maximum(expected, size)
+        several = len({code for _, code in groups}) > 1
+        # Groups' distributions over cells are measured for few tables, so little may be ruled out.
+        unseen = UNSEEN_PERSONS if _reads_persons_alone(tabulation) else UNSEEN_UNITS
+        attributes = [(1.0, list(tabulation.cells))] if several else list(_attributes(tabulation))
+
+        def common(name: str, which: Sequence[int], factor: Factor) -> sparse.csr_array:
+            loads = []
+            for extent, of_cells in attributes:
+                keys = [(tabulation.name, *group, attribute) for group in groups for attribute in of_cells]
+                labels = [(name, *(key[i] for i in which)) for key in keys]
+                loads.append(self.effects.common(largest, labels, extent * self.deviations[name], factor))
+            return total(*loads)
+
+        return total(
+            common("cell, nation", (0, 3), _everywhere),
+            common("cell, region", (0, 1, 3), _everywhere),
+            common("cell, iteration", (0, 2, 3), lambda spread: several * max(spread.iterations, unseen) ** 2),
+            self.effects.own(
+                (
+                    np.square(self.deviations["cell, group"] * largest),
+                    lambda spread: several * max(spread.groups, unseen) ** 2,
+                ),
+                (self.compound * size, _clump),
+            ),
+        )
 
     def _codes(self, tabulation: Tabulation, own: Sequence[LevelBlock]) -> tuple[str, ...]:
         """The finest iterations of a tabulation, or of a measurement of its dropped people."""
