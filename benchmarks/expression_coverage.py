@@ -11,7 +11,6 @@ interval is refused, the mean length of the intervals, and the largest ratio of 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,9 +29,7 @@ from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.expressions import CellName, parse
 from phsafe.estimation.fit import Fit, fit_with, project
-from phsafe.estimation.identities import Identity
 from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.measurement_vector import LevelBlock
 from phsafe.estimation.named_cells import Named, positions_of, published_average
 from phsafe.estimation.published_lines import published_lines
 from phsafe.synthetic import synth
@@ -60,33 +57,15 @@ PH8[RI, D, 2] - PH8[RI, D, 3]; PH5[WY, D, 1] - PH1[WY, D, 1]
 
 
 @dataclass(frozen=True)
-class Remembered:
+class Remembered(Fit):
     """A fit that computes each covariance once: only its estimates differ between releases."""
 
-    fit: Fit
     known: dict[tuple[str, bytes, bytes], np.ndarray]
-
-    @property
-    def estimates(self) -> np.ndarray:
-        """The estimate of every cell."""
-        return self.fit.estimates
-
-    def at_least(self, sums: sparse.csr_array) -> np.ndarray:
-        """The least possible values of sums of counts."""
-        return self.fit.at_least(sums)
-
-    def alike(self, blocks: Iterable[LevelBlock]) -> list[list[LevelBlock]]:
-        """Measurements whose estimates can be compared."""
-        return self.fit.alike(blocks)
-
-    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
-        """Sums in different universes that count the same people."""
-        return self.fit.same_people(config, blocks)
 
     def _once(self, what: str, sums: sparse.csr_array) -> np.ndarray:
         key = (what, sums.indices.tobytes(), sums.data.tobytes() + sums.indptr.tobytes())
         if key not in self.known:
-            self.known[key] = getattr(self.fit, what)(sums)
+            self.known[key] = getattr(super(), what)(sums)
         return self.known[key]
 
     def variance(self, sums: sparse.csr_array) -> np.ndarray:
@@ -149,7 +128,7 @@ def main() -> None:
     for _ in range(arguments.draws):
         y = kept + estimation_errors.noise(release, rng)
         drawn, fit = replace(release, counts=y), fit_with(projection, y)
-        cells = tied(drawn, everybody(drawn, fit)) if arguments.everybody else Remembered(fit, known)
+        cells = tied(drawn, everybody(drawn, fit)) if arguments.everybody else Remembered(**vars(fit), known=known)
         if arguments.small:  # Published counts differ from those of the fit.
             model = joint(drawn, cells)
             published = np.where(model.points.shown, model.points.counts, cells.estimates)
