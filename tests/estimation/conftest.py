@@ -22,15 +22,19 @@ from phsafe.synthetic import synth
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def _make_config(states=("15", "44", "56"), **changes) -> Config:
-    """The 2020 parameters for some states; `drop` lists tabulations, levels, or pairs of them to leave out."""
-    document = json.loads((EXAMPLES / ("pr.json" if states == ("72",) else "us.json")).read_text())
-    document["state_filter"] = list(states)
-    drop = changes.pop("drop", ())
+def _drop(document, drop):
+    """Leave out the measurements of tabulations, levels, or pairs of them."""
     for name, levels in document["privacy_budget"].items():
         for level in levels:
             if name in drop or level in drop or (name, level) in drop:
                 levels[level] = 0
+
+
+def _make_config(states=("15", "44", "56"), **changes) -> Config:
+    """The 2020 parameters for some states; `drop` lists tabulations, levels, or pairs of them to leave out."""
+    document = json.loads((EXAMPLES / ("pr.json" if states == ("72",) else "us.json")).read_text())
+    document["state_filter"] = list(states)
+    _drop(document, changes.pop("drop", ()))
     if changes.get("privacy_defn") == "puredp":
         for levels in document["privacy_budget"].values():
             levels.update({level: budget**0.5 for level, budget in levels.items()})
@@ -101,10 +105,7 @@ def three_states(counts):
 def _measuring_config(drop=()) -> Config:
     """The config that measures what thresholds drop, for three states; `drop` as in `_make_config`."""
     document = dict(parameters_2020("us-measured")) | {"state_filter": ["06", "15", "56"]}
-    for name, levels in document["privacy_budget"].items():
-        for level in levels:
-            if name in drop or (name, level) in drop:
-                levels[level] = 0
+    _drop(document, drop)
     return Config.load(document)
 
 

@@ -147,47 +147,41 @@ def test_some_measurements_of_truncation_suffice(large_households, noisy, drop, 
     ("drop", "sentence"),
     [
         (
-            "",
+            (),
             "The people beyond the thresholds are estimated from the release's own measurements of dropped persons and "
             "oversized households, and from shares in public data for what these don't measure or measure poorly.",
         ),
         (
-            "PH1_dropped PH3_dropped PH4_dropped PH6_dropped",
+            ("PH1_dropped", "PH3_dropped", "PH4_dropped", "PH6_dropped"),
             "The release measures no dropped persons: their number per household comes from public data. "
             "The distribution of these people over the cells of PH1, PH4 and PH5 comes from public data.",
         ),
         (
-            "PH3_dropped",
+            ("PH3_dropped",),
             "The release measures no dropped persons of PH3: their number per household comes from public data.",
         ),
-        ("PH7_oversized", "The distribution of these people over the cells of PH7 and PH8 comes from public data."),
+        (("PH7_oversized",), "The distribution of these people over the cells of PH7 and PH8 comes from public data."),
         (
-            "PH6_dropped PH6_oversized",
+            ("PH6_dropped", "PH6_oversized"),
             "The people beyond the thresholds of PH6 are not measured; they are estimated from public data alone.",
+        ),
+        (
+            [(t.name, level) for t in CENSUS_2020.truncation for level in STATE_LEVELS],
+            " are measured for the nation only; their distribution over its regions comes from public data.",
+        ),
+        (
+            [(name, level) for name in ("PH3_dropped", "PH3_oversized") for level in STATE_LEVELS],
+            "The people beyond the thresholds of PH3 are measured for the nation only; their distribution over its "
+            "regions comes from public data.",
         ),
     ],
 )
 def test_notes_say_what_a_release_does_not_measure(large_households, noisy, drop, sentence, measuring_config):
-    config = measuring_config(drop.split())
+    config = measuring_config(drop)
     release = measured(config, noisy(config, large_households[1], seed=6))
     about = everybody(release, fit(release)).about
     assert about.endswith(sentence)
     assert about.count(". ") == sentence.count(". ") + bool(drop)
-
-
-def test_notes_say_what_is_measured_for_the_nation_only(large_households, noisy, measuring_config):
-    config = measuring_config([(t.name, level) for t in CENSUS_2020.truncation for level in STATE_LEVELS])
-    release = measured(config, noisy(config, large_households[1], seed=6))
-    about = everybody(release, fit(release)).about
-    assert about.endswith("measured for the nation only; their distribution over its regions comes from public data.")
-
-
-def test_notes_say_which_tables_are_measured_for_the_nation_only(large_households, noisy, measuring_config):
-    config = measuring_config([(name, level) for name in ("PH3_dropped", "PH3_oversized") for level in STATE_LEVELS])
-    release = measured(config, noisy(config, large_households[1], seed=6))
-    about = everybody(release, fit(release)).about
-    assert "of PH3 are measured for the nation only; their distribution over its regions comes" in about
-    assert about.endswith("comes from public data.")
 
 
 def test_dropped_persons_count_for_every_table_of_their_universe(large_households, noisy, measuring_config):
