@@ -28,10 +28,9 @@ from phsafe.estimation.combinations import estimate_expression
 from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
 from phsafe.estimation.expressions import CellName, parse
-from phsafe.estimation.fit import Fit, fit_with, project
+from phsafe.estimation.fit import Fit
 from phsafe.estimation.joint_model import Joint
-from phsafe.estimation.named_cells import Named, positions_of, published_average
-from phsafe.estimation.published_lines import published_lines
+from phsafe.estimation.named_cells import Named, level_of, positions_of, published_average
 from phsafe.synthetic import synth
 
 STATES, HOUSEHOLDS = ("06", "15", "44", "48", "56"), 200_000
@@ -97,25 +96,16 @@ def main() -> None:
     if not data.exists():
         synth(data, HOUSEHOLDS, STATES, seed=3)
     counts = estimation_errors.exact(config, data, arguments.work / "five.pickle")
-    release = estimation_errors.skeleton(config)
-    kept = np.concatenate([counts[True][key] for key in release.blocks]).astype(float)
-    beyond = [not arguments.everybody or b.tabulation.beyond is not None for b in release.blocks.values()]
-    goal = np.concatenate([counts[cut][key] for key, cut in zip(release.blocks, beyond, strict=True)]).astype(float)
-    projection, lines = project(release), published_lines(release)
+    world = estimation_errors.World.of(config, counts)
+    goal = world.everyone if arguments.everybody else world.kept
     chosen = SMALL if arguments.small else EXPRESSIONS
     terms = {text: parse(text) for text in map(str.strip, chosen.split(";"))}
     results: dict[str, list[tuple[bool, float, float]]] = {text: [] for text in terms}
-    rng = np.random.default_rng(arguments.seed)
 
     def named(model: Joint, cell: CellName, values: np.ndarray) -> Named:
         table = next(t for t in config.catalog.tables if t.name == cell.table)
         kind, region = find_region(config, cell.region)
-        level = next(
-            level
-            for level in config.catalog.levels
-            if level.geography.region_type == kind
-            and cell.iteration in [i.code for i in level.iteration_level.iterations]
-        )
+        level = level_of(config, kind, cell.iteration)
         found = Named(table, level, (region, cell.iteration), int(cell.line), (0.0, 0.0, 0.0, 0.0))
         if values is not goal and table.average is not None:
             value = float(median(published_average(model, found).quantiles))
@@ -125,15 +115,13 @@ def main() -> None:
         return replace(found, published=(value, 0.0, 0.0, 0.0))
 
     known: dict[tuple[str, bytes, bytes], np.ndarray] = {}
-    for _ in range(arguments.draws):
-        y = kept + estimation_errors.noise(release, rng)
-        drawn, fit = replace(release, counts=y), fit_with(projection, y)
+    for drawn, fit in world.draws(arguments.draws, arguments.seed):
         cells = tied(drawn, everybody(drawn, fit)) if arguments.everybody else Remembered(**vars(fit), known=known)
         if arguments.small:  # Published counts differ from those of the fit.
             model = joint(drawn, cells)
             published = np.where(model.points.shown, model.points.counts, cells.estimates)
         else:
-            model = Joint(drawn, cells, lines, np.empty(0), None, truncated=not arguments.everybody)
+            model = Joint(drawn, cells, world.lines, np.empty(0), None, truncated=not arguments.everybody)
             published = cells.estimates
         for text, term in terms.items():
             shown = {cell: named(model, cell, published) for cell in term.cells()}

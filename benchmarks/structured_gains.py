@@ -17,16 +17,14 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
-from estimation_errors import exact, skeleton
+from estimation_errors import World, exact
 
 from phsafe.configs.config import Config
 from phsafe.configs.grid import Counts
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
 from phsafe.estimation.everybody_ties import tied
-from phsafe.estimation.fit import fit_with, project
 from phsafe.estimation.joint_model import count_intervals
-from phsafe.estimation.published_lines import published_lines
 from phsafe.privacy.accountant import plan
 from phsafe.synthetic import synth
 
@@ -51,18 +49,14 @@ def at_loss_of(config: Config, other: Config) -> Config:
 
 def run(config: Config, counts: dict[bool, Counts], draws: int, is_tied: bool) -> dict[tuple[str, str], np.ndarray]:
     """Squared errors, hits and the number of intervals, summed over lines and draws, by tabulation and level."""
-    release = skeleton(config)
-    kept = np.concatenate([counts[True][key] for key in release.blocks]).astype(float)
-    everyone = np.concatenate([counts[False][key] for key in release.blocks]).astype(float)
-    projection, lines, rng = project(release), published_lines(release), np.random.default_rng(2020)
+    world = World.of(config, counts)
+    lines, truth = world.lines, world.lines.sums @ world.everyone
     found: dict[tuple[str, str], np.ndarray] = {}
-    for _ in range(draws):
-        y = kept + np.rint(rng.normal(0, np.sqrt(release.variances)))
-        drawn = replace(release, counts=y)
-        model = everybody(drawn, fit_with(projection, y))
+    for drawn, fit in world.draws(draws, 2020):
+        model = everybody(drawn, fit)
         model = tied(drawn, model) if is_tied else model
         low, high, _ = count_intervals(model, lines.sums, np.sqrt(model.variance(lines.sums)))
-        center, truth = lines.sums @ model.estimates, lines.sums @ everyone
+        center = lines.sums @ model.estimates
         inside = (np.floor(low) <= truth) & (truth <= np.ceil(high))
         for block in lines.blocks:
             where = lines.where[block.tabulation.name, block.level.key]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from phsafe.configs.config import Config
 from phsafe.configs.names import find_iteration, find_region
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.expression_draws import PublishedAverage
@@ -53,14 +54,18 @@ def find_cell(estimates: Estimates, cell: CellName) -> Named:
     if row.is_empty():
         lines = f"{len(frame)} lines of {spec.name}"
         raise PHSafeError(f"{cell}: expected the number of one of the {lines}, got {cell.line}")
-    level = next(
-        level
-        for level in config.catalog.levels
-        if level.geography.region_type == region[0] and iteration in [i.code for i in level.iteration_level.iterations]
-    )
     estimate, lower, upper, error = row.select("ESTIMATE", "LOWER_90", "UPPER_90", "STD_ERROR").row(0)
     published = (float(estimate), float(lower), float(upper), float(error))
-    return Named(spec, level, (region[1], iteration), int(cell.line), published)
+    return Named(spec, level_of(config, region[0], iteration), (region[1], iteration), int(cell.line), published)
+
+
+def level_of(config: Config, kind: str, iteration: str) -> Level:
+    """The level of an iteration in regions of a kind, such as STATE."""
+    return next(
+        level
+        for level in config.catalog.levels
+        if level.geography.region_type == kind and iteration in [i.code for i in level.iteration_level.iterations]
+    )
 
 
 def quotient_of(model: Joint, cell: Named) -> Quotient:
