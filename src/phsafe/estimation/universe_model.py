@@ -23,6 +23,9 @@ from phsafe.model.spec import Tabulation
 #: The smallest factors that may be learned for groups' distributions over cells, which are measured for few tables.
 #: Groups differ in types of household and tenure, but hardly in the ages of people in large households.
 UNSEEN_UNITS, UNSEEN_PERSONS = 1.0, 0.25
+#: How much combinations of types of household and ages deviate, relative to either alone: ages in large households
+#: hardly depend on the type.
+COMBINED = 0.25
 
 
 @dataclass(frozen=True)
@@ -264,8 +267,7 @@ class UniverseModel:
 def _attributes(tabulation: Tabulation) -> Iterator[tuple[float, list[object]]]:
     """Yield attributes of cells, with the extent of the deviations that cells of the same attribute have in common.
 
-    Cells by households and persons, such as types of household by age, deviate mostly in one or the other: ages in
-    large households hardly depend on the type.
+    Cells by households and persons, such as types of household by age, deviate mostly in one or the other.
     """
     cells = list(tabulation.cells.values())
     by_person = [cell.on([name for name in cell.columns if name in PERSONS]) for cell in cells]
@@ -274,7 +276,7 @@ def _attributes(tabulation: Tabulation) -> Iterator[tuple[float, list[object]]]:
     if mixed:
         yield 1.0, list(by_person)
         yield 1.0, list(by_household)
-    yield UNSEEN_PERSONS if mixed else 1.0, list(tabulation.cells)
+    yield COMBINED if mixed else 1.0, list(tabulation.cells)
 
 
 def _everywhere(spread: Spread) -> float:
