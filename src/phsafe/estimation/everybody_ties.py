@@ -18,7 +18,7 @@ looser than the tie of their total.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -123,16 +123,15 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
             means.append(chosen @ mean)
             loads.append((chosen @ load).tocsr())
     pairs, loose = _pairs(measured, untied)
-    if pairs:
-        same = matrix(pairs, len(measured.counts))
-        rows += pairs
-        means.append(same @ untied.beyond)
-        loads.append((same @ untied.loadings).tocsr())
+    rows += pairs
     if not rows:
         return untied
+    same = matrix(pairs, len(measured.counts))
+    means.append(same @ untied.beyond)
+    loads.append((same @ untied.loadings).tocsr())
     ties, tie_loads = matrix(rows, len(measured.counts)), sparse.vstack(loads, format="csr")
     gaps = ties @ untied.fit.estimates + np.concatenate(means)
-    known = {field.name: getattr(untied, field.name) for field in fields(untied)}
+    known = dict(vars(untied))
     if len(rows) > len(pairs):
         known["about"] += " Counts without a threshold include the same people and make these estimates more precise."
     exact = [0.0] * (len(rows) - len(pairs))
