@@ -29,7 +29,6 @@ from phsafe.configs.config import Config
 from phsafe.configs.grid import Counts
 from phsafe.configs.parameters import parameters_2020
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import DENSITIES
 from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.everybody_ties import tied
@@ -292,7 +291,7 @@ def public_shares(
             households = counts[True][t.name, "usa_*"]
             per = {}
             for (number, cell), n in zip(t.cells.items(), households, strict=True):
-                people = dropped[[implies(c, cell) for c in t.beyond.cells.values()]].sum()
+                people = dropped[[c.implies(cell) for c in t.beyond.cells.values()]].sum()
                 per[str(number)] = float(f"{(people + few) / (n * mean + few):.4g}") if n + few else 1.0
             found[t.name] = {"per_household": per}
     return found

@@ -81,16 +81,9 @@ def is_within(config: Config, small: Tabulation, large: Tabulation) -> bool:
     thresholds = [config.tau.get(t.name, 1) for t in (small, large)]
     return (
         thresholds[0] <= thresholds[1]
-        and implies(small.persons or Where(), large.persons or Where())
-        and implies(small.units, large.units, ignore="RTYPE")
+        and (small.persons or Where()).implies(large.persons or Where())
+        and small.units.implies(large.units.on(set(large.units.columns) - {"RTYPE"}))
         and is_covered(small, large)
-    )
-
-
-def implies(small: Where, large: Where, ignore: str = "") -> bool:
-    """Whether every row that satisfies `small` also satisfies `large`."""
-    return all(
-        name == ignore or ((inner := small.codes(name)) is not None and inner <= codes) for name, codes in large.terms
     )
 
 

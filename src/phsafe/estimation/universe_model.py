@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from phsafe.estimation.constraints import implies
 from phsafe.estimation.densities import Z_90, Array
 from phsafe.estimation.effects import Effects, Factor, Leaves, Spread, fixed, total
 from phsafe.estimation.effects_posterior import Observation
@@ -143,7 +142,7 @@ class UniverseModel:
         member = self.leaves.membership(split.groups, list(distinct), width)
         states = [region[: min(width, STATE_DIGITS)] for region, _ in distinct]
         for column, (number, condition) in enumerate(block.tabulation.cells.items()):
-            linked = [i for i, cell in enumerate(source.cells.values()) if implies(cell, condition)]
+            linked = [i for i, cell in enumerate(source.cells.values()) if cell.implies(condition)]
             if linked:
                 rows = split.rows(member, linked)
                 mean, load = rows @ split.expected, rows @ split.load

@@ -61,6 +61,15 @@ class Where:
         possible = all(codes for _, codes in (*self.terms, *other.terms))
         return possible and not any(name in mine and mine[name].isdisjoint(codes) for name, codes in other.terms)
 
+    def implies(self, other: Where) -> bool:
+        """Whether every row that satisfies this condition also satisfies the other.
+
+        >>> where(QAGE=5).implies(where(QAGE=range(18))), where(QAGE=20).implies(where(QAGE=range(18)))
+        (True, False)
+        """
+        mine = dict(self.terms)
+        return all(name in mine and mine[name] <= codes for name, codes in other.terms)
+
     def __and__(self, other: Where) -> Where:
         merged = dict(self.terms)
         for name, codes in other.terms:
