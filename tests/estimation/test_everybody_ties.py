@@ -42,6 +42,13 @@ def population(tmp_path_factory):
     return [count(config, folder, Settings(skip_validation=True, truncate=cut)) for cut in (True, False)]
 
 
+def estimated(config, frames):
+    """The measurements of a release, and estimates of everybody without and with ties."""
+    release = measured(config, frames)
+    untied = everybody(release, fit(release))
+    return release, untied, tied(release, untied)
+
+
 def totals(release, name, level):
     """The total of a tabulation in every group of a level, as rows over all cells."""
     return sum_rows(list(release.blocks[name, level].positions()), len(release.counts))
@@ -53,9 +60,7 @@ def test_totals_of_other_tables_become_as_sharp_as_the_blind_count(population, n
     config, (kept, everyone) = structured(name), population
     scores, errors = [], {"tied": [], "untied": []}
     for seed in range(8):
-        release = measured(config, noisy(config, kept, seed=seed))
-        untied = everybody(release, fit(release))
-        model = tied(release, untied)
+        release, untied, model = estimated(config, noisy(config, kept, seed=seed))
         truth = np.concatenate([everyone[key] for key in release.blocks]).astype(float)
         blind, renters = totals(release, "PH1_num", "state_*"), totals(release, "PH7", "state_*")
         assert (renters @ model.estimates) == pytest.approx(blind @ model.estimates, abs=1e-4)
@@ -71,8 +76,7 @@ def test_totals_of_other_tables_become_as_sharp_as_the_blind_count(population, n
 
 def test_covariance_and_draws_agree_with_the_variance(population, noisy):
     config = structured("us-measured")
-    release = measured(config, noisy(config, population[0], seed=3))
-    model = tied(release, everybody(release, fit(release)))
+    release, _, model = estimated(config, noisy(config, population[0], seed=3))
     rows = [totals(release, "PH7", "state_A-G"), totals(release, "PH1_num", "usa_*"), totals(release, "PH6", "state_*")]
     sums = sparse.vstack(rows, format="csr")
     covariance = model.covariance(sums)
@@ -89,8 +93,7 @@ def test_covariance_and_draws_agree_with_the_variance(population, noisy):
 def test_totals_are_tied_where_no_cell_is(population, noisy, levels):
     """Without the races of PH1_num in the states, only the total of PH7 counts the same people up to the threshold."""
     config = structured("us-measured", [("PH1_num", level) for level in levels])
-    release = measured(config, noisy(config, population[0], seed=5))
-    model = tied(release, everybody(release, fit(release)))
+    release, _, model = estimated(config, noisy(config, population[0], seed=5))
     assert isinstance(model, TiedEverybody)
     # Two cells of the nation count the same as those of its races, and as the sums of its states.
     by_cell, totals_only, children = 4 * (len(levels) == 1), 1 + len(STATES), 5 * (1 + len(STATES))
@@ -103,8 +106,7 @@ def test_totals_are_tied_where_no_cell_is(population, noisy, levels):
 @pytest.mark.parametrize("name", ["us-measured", "us"])
 def test_own_children_of_two_tables_are_tied_loosely(population, noisy, name):
     config = structured(name).with_sensitivity("published")
-    release = measured(config, noisy(config, population[0], seed=2))
-    model = tied(release, everybody(release, fit(release)))
+    *_, model = estimated(config, noisy(config, population[0], seed=2))
     assert model.ties.shape[0] == 5 * (1 + len(STATES))
     assert sorted(model.loose) == [0.5] * (1 + len(STATES)) + [3.0] * 4 * (1 + len(STATES))
 
@@ -124,9 +126,7 @@ def test_ties_sharpen_the_children_of_ph6(population, noisy, name):
     config, (kept, everyone) = structured(name).with_sensitivity("published"), population
     scores = []
     for seed in range(8):
-        release = measured(config, noisy(config, kept, seed=seed))
-        untied = everybody(release, fit(release))
-        model = tied(release, untied)
+        release, untied, model = estimated(config, noisy(config, kept, seed=seed))
         children, total = (totals(release, "PH6", level) for level in ("state_*", "usa_*"))
         assert (children @ model.estimates).sum() == pytest.approx(float((total @ model.estimates)[0]), abs=1e-3)
         sharper = np.sqrt(model.variance(children) / untied.variance(children))
@@ -141,9 +141,7 @@ def test_shares_wrong_for_both_tables_alike_do_not_sharpen_each_other(population
     """Two predictions from the same shares aren't much more certain than the better one."""
     config, (kept, _) = structured("us").with_sensitivity("published"), population
     frames = noisy(config, {key: 1000 * counts for key, counts in kept.items()}, seed=1)
-    release = measured(config, frames)
-    untied = everybody(release, fit(release))
-    model = tied(release, untied)
+    release, untied, model = estimated(config, frames)
     exact = replace(model, loose=np.zeros_like(model.loose))
     ph3, ph6 = release.blocks["PH3", "usa_*"], release.blocks["PH6", "usa_*"]
     children = [sum_rows([p.ravel()], len(release.counts)) for p in (ph3.positions([4, 5, 6, 7]), ph6.positions())]
@@ -180,8 +178,8 @@ def test_points_of_the_precise_table_stay_where_shares_are_uncertain(population,
     known = {key: 50 * kept for key, kept in population[0].items()}  # Shares are then far less certain than counts.
     moves = []
     for seed in range(4):
-        release = measured(config, noisy(config, known, seed=seed))
-        model = joint(release, tied(release, everybody(release, fit(release))))
+        release, _, cells = estimated(config, noisy(config, known, seed=seed))
+        model = joint(release, cells)
         pairs = [pair for _, parts in same_people(config, release.blocks.values()) for pair in parts]
         for side in zip(*pairs, strict=True):
             rows = sum_rows(side, len(release.counts))
@@ -202,9 +200,7 @@ def test_levels_with_too_many_ties_for_memory_are_left_untied(population, noisy,
 def test_ties_sharpen_the_number_of_people_beyond(population, noisy):
     """Blind counts of the same people also say how many truncation dropped, without any measurement of them."""
     config, (kept, everyone) = structured("us"), population
-    release = measured(config, noisy(config, kept, seed=6))
-    untied = everybody(release, fit(release))
-    model = tied(release, untied)
+    release, untied, model = estimated(config, noisy(config, kept, seed=6))
     block = release.blocks["PH7", "usa_*"]
     mean, variance = model.dropped(block)
     assert variance < untied.dropped(block)[1] / 4
@@ -216,8 +212,7 @@ def test_ties_sharpen_the_number_of_people_beyond(population, noisy):
 
 def test_people_beyond_include_those_in_cells_without_a_threshold(population, noisy):
     config, (kept, _) = structured("us-measured"), population
-    release = measured(config, noisy(config, kept, seed=6))
-    model = tied(release, everybody(release, fit(release)))
+    release, _, model = estimated(config, noisy(config, kept, seed=6))
     published = structured("us-measured").with_sensitivity("published")
     other = measured(published, noisy(published, kept, seed=6))
     expected = everybody(other, fit(other)).dropped(other.blocks["PH3", "usa_*"])
