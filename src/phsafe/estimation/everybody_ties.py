@@ -71,6 +71,7 @@ class TiedEverybody(Everybody):
         in_fit = self.fit.projection.covariance_with(self.ties)
         in_effects = self.effects.covariance_with(self.tie_loads)
         dropped = self.tie_loads @ in_effects
+        # Ties that are equally loose are violated together, as their dropped people vary; others independently.
         violated = np.where(np.equal.outer(self.loose, self.loose), np.square(self.loose), 0.0) * dropped
         covariance = self.ties @ in_fit + dropped + violated
         scale = np.sqrt(np.maximum(np.diagonal(covariance), np.finfo(float).tiny))
