@@ -38,6 +38,7 @@ from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
 from phsafe.estimation.published_lines import PublishedLines, published_lines
 from phsafe.estimation.table_lines import counted
+from phsafe.model.conditions import Where
 from phsafe.pipeline.scan import Settings, count
 from phsafe.privacy.accountant import noise_by_level, plan
 from phsafe.synthetic import synth
@@ -45,6 +46,12 @@ from phsafe.synthetic import synth
 LEVELS = {"*": "*", "H": "H, I", "I": "H, I"}
 KEYS = ["TABLE", "TYPE", "REGION", "LEVEL", "ITERATION", "CELL"]
 METHODS = ("raw", "mhat", "joint", "independent")
+#: The thresholds of public shares, and the most people in a synthetic household.
+THRESHOLDS, LARGEST_HOUSEHOLD = range(1, 21), 100
+SHARES_OF = (
+    "synthetic households of the 50 states and DC (phsafe synth), drawn to match shares of the American Community "
+    "Survey 2024"
+)
 
 
 def exact(config: Config, data: Path, cache: Path) -> dict[bool, Counts]:
@@ -154,7 +161,7 @@ def coverage(world: World, draws: int, seed: int, shares: PublicShares | None = 
     held = []
     for drawn, fit in world.draws(draws, seed):
         for end, cells in (("", tied(drawn, everybody(drawn, fit, shares))), ("_CUT", fit)):
-            low, high, _ = count_intervals(cells, sums, np.sqrt(cells.variance(sums)))
+            low, high = count_intervals(cells, sums, np.sqrt(cells.variance(sums)))
             low, high = np.floor(low), np.ceil(high)
             inside = (low <= truth) & (truth <= high)
             found["COVERED" + end] += inside
@@ -238,6 +245,26 @@ def _pooled(lines: pl.DataFrame) -> str:
     if len(by_release) == 1:
         return f"{by_release[0]:.1f}"
     return f"{by_release.mean():.1f} ± {by_release.std(ddof=1) / len(by_release) ** 0.5:.1f}"
+
+
+def curves(config: Config, data: Path) -> dict[str, dict[str, float]]:
+    """For each tabulation and threshold, the percentage of people that the threshold drops in synthetic data."""
+    found = {t: np.zeros(LARGEST_HOUSEHOLD + 1, np.int64) for t in config.catalog.tabulations if t.is_truncated}
+    for file in sorted((data / "persons").iterdir()):
+        persons, units = (pl.read_parquet(data / name / file.name) for name in ("persons", "units"))
+        for t in found:
+            chosen = restricted(persons, t.persons).join(restricted(units, t.units), on="MAFID", how="semi")
+            found[t] += np.bincount(chosen.group_by("MAFID").len()["len"], minlength=LARGEST_HOUSEHOLD + 1)
+    size = np.arange(LARGEST_HOUSEHOLD + 1)
+    return {
+        t.name: {str(tau): 100 * households @ np.maximum(size - tau, 0) / (households @ size) for tau in THRESHOLDS}
+        for t, households in found.items()
+    }
+
+
+def restricted(frame: pl.DataFrame, condition: Where) -> pl.DataFrame:
+    """The rows that satisfy a condition."""
+    return frame.filter(*(pl.col(name).is_in(list(codes)) for name, codes in condition.terms))
 
 
 def public_shares(
@@ -335,8 +362,7 @@ def main() -> None:
     cache = arguments.work / f"{data.name}-{Path(arguments.config).stem}-{'-'.join(arguments.drop)}.pickle"
     counts = exact(config, data, cache)
     if arguments.shares:
-        curves = json.loads(Path("src/phsafe/explorer/truncation.json").read_text())["shares"]
-        text = {"source": "synthetic households (phsafe synth)", "tabulations": public_shares(config, counts, curves)}
+        text = {"source": SHARES_OF, "tabulations": public_shares(config, counts, curves(config, data))}
         arguments.shares.write_text(json.dumps(text) + "\n")
         return
     world = World.of(config, counts)

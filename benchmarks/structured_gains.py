@@ -55,7 +55,7 @@ def run(config: Config, counts: dict[bool, Counts], draws: int, is_tied: bool) -
     for drawn, fit in world.draws(draws, 2020):
         model = everybody(drawn, fit)
         model = tied(drawn, model) if is_tied else model
-        low, high, _ = count_intervals(model, lines.sums, np.sqrt(model.variance(lines.sums)))
+        low, high = count_intervals(model, lines.sums, np.sqrt(model.variance(lines.sums)))
         center = lines.sums @ model.estimates
         inside = (np.floor(low) <= truth) & (truth <= np.ceil(high))
         for block in lines.blocks:

@@ -13,7 +13,6 @@ from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
 from phsafe.estimation.beyond_threshold import everybody
-from phsafe.estimation.estimate_release import joint
 from phsafe.estimation.fit import fit
 from phsafe.estimation.identities import identities, matrix
 from phsafe.estimation.measurement_vector import measured
@@ -294,34 +293,3 @@ def test_unknown_targets_are_refused(large_households, noisy):
     with pytest.raises(PHSafeError, match="expected truncated with the independent method"):
         estimate_frames(config, frames, "independent", "everybody")
     assert estimate_frames(config, frames, "independent").diagnostics["target"] == "truncated"
-
-
-def test_no_interval_reaches_below_the_people_up_to_the_thresholds(large_households, noisy, measuring_config):
-    """Without shares for the states, little is known about the people beyond, but there are at least none."""
-    config, (_, kept, everyone) = measuring_config([t.name for t in CENSUS_2020.truncation]), large_households
-    release = measured(config, noisy(config, kept, seed=5))
-    known = public_shares()
-    shares = replace(known, tabulations={name: of | {"regions": {}} for name, of in known.tabulations.items()})
-    model = joint(release, everybody(release, fit(release), shares))
-    sums = model.lines.sums[rows := model.lines.where["PH7", "state_*"].ravel()]
-    center, truncated = sums @ model.cells.estimates, sums @ model.cells.fit.estimates
-    noise, (low, high) = np.sqrt(model.cells.fit.variance(sums)), model.intervals(rows)
-    assert (center - 1.645 * model.scale[rows] < truncated - 5 * noise).any()  # Without this bound.
-    assert (low > truncated - 3.01 * noise).all() and (high - low > 3.2 * noise).all()
-    truth = sums @ truths(release, kept, everyone)
-    assert np.mean((low <= truth) & (truth <= high)) >= 0.75
-    assert (model.least[rows] == np.where(model.least[rows] > 0, low, 0)).all() and model.least[rows].any()
-
-
-def test_expressions_of_everybody_know_those_up_to_the_thresholds(large_households, noisy, measuring_config):
-    config, (_, kept, everyone) = measuring_config([t.name for t in CENSUS_2020.truncation]), large_households
-    frames = noisy(config, {key: 20 * counts for key, counts in kept.items()}, seed=5)
-    estimates, truncated = (estimate_frames(config, frames, target=target) for target in ("everybody", "truncated"))
-    one, other, both = "PH7[HI, 1]", "PH7[WY, 1]", "PH7[HI, 1] + PH7[WY, 1] - 5"
-    least = truncated.interval(both)
-    assert least.estimate - 4 * least.std_error < estimates.interval(both).lower < least.estimate
-    difference, shown = estimates.interval(f"{one} - {other}"), estimates.interval(one)
-    assert difference.upper - difference.lower < 0.9 * 2 * 1.645 * difference.std_error
-    assert difference.upper - difference.lower == pytest.approx(shown.upper - shown.lower, rel=0.15)
-    truth = 20 * everyone["PH7", "state_*"].reshape(3, -1).sum(axis=1)
-    assert difference.lower < truth[1] - truth[2] < difference.upper

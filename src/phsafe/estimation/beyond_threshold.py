@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.configs.config import Config
-from phsafe.estimation.densities import Z_90, Array
+from phsafe.estimation.densities import Array
 from phsafe.estimation.effects import Spread, leaf_levels, shifted, total
 from phsafe.estimation.effects_posterior import EffectsPosterior, UniversesPosterior, widened
 from phsafe.estimation.fit import Fit, NormalDraws
@@ -29,9 +29,6 @@ from phsafe.estimation.published_lines import sum_rows
 from phsafe.estimation.released_universe import ReleasedUniverse
 from phsafe.estimation.truncation_notes import truncation_notes
 from phsafe.model.spec import Tabulation
-
-#: By how many standard deviations of noise the people up to the thresholds may be overestimated; more is too rare.
-ALLOWED = 3.0
 
 
 @dataclass(frozen=True)
@@ -74,16 +71,6 @@ class Everybody:
     def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
         """Sums in different universes that count the same people, everybody counted."""
         return [pair for _, pairs in same_people(config, self.known(blocks)) for pair in pairs]
-
-    def at_least(self, sums: sparse.csr_array) -> Array:
-        """Return the least possible values of sums of counts, one per row: the people up to the thresholds.
-
-        Their number is known except for noise, so `ALLOWED` standard deviations of noise are subtracted. No interval
-        becomes narrower than noise alone would make it.
-        """
-        noise = np.sqrt(self.fit.variance(sums))
-        surely = np.minimum(sums @ self.fit.estimates - ALLOWED * noise, sums @ self.estimates - Z_90 * noise)
-        return np.asarray(np.maximum(surely, 0.0))
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from phsafe.errors import PHSafeError, Reasons
 from phsafe.estimation.densities import NORMAL
-from phsafe.estimation.expression_draws import ROUNDING, at_least, interval_of_draws, no_sign, range_of
+from phsafe.estimation.expression_draws import ROUNDING, interval_of_draws, no_sign, range_of
 from phsafe.estimation.expressions import CellName, Degree, Term, parse
 from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.named_cells import Named, find_cell, published_average, quotient_of
@@ -162,7 +162,7 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
             if least == most:
                 return Combination(text, least, least, least, 0.0)
         if single is not None and single.below == ONE:
-            low, high, error = _sum(model, text, single.above, least, most)
+            low, high, error = _sum(model, single.above, least, most)
         else:
             averages = {
                 shown[name]: published_average(model, c) for name, c in named.items() if c.table.average is not None
@@ -191,12 +191,10 @@ def _multiples(
     return found
 
 
-def _sum(model: Joint, text: str, total: Linear, least: float, most: float) -> tuple[float, float, float]:
+def _sum(model: Joint, total: Linear, least: float, most: float) -> tuple[float, float, float]:
     """The interval and standard error of a weighted sum of counts; of a certain one, its value twice and 0.
 
-    Its posterior is normal, restricted to possible values if there is a bound above or below. If a difference has
-    bounded parts, such as counts of everybody, which are at least those up to the thresholds, it is computed from
-    possible draws of both parts.
+    Its posterior is normal, restricted to possible values if there is a bound above or below.
     """
     each = [Linear((term,)) for term in total.counts]
     rows = as_rows([total, *each], len(model.cells.estimates))[:, :-1].tocsr()
@@ -209,11 +207,4 @@ def _sum(model: Joint, text: str, total: Linear, least: float, most: float) -> t
     bound = (middle - most if is_below else least - middle) / scale
     low, high = (float(end) for end in NORMAL.shortest(np.array(bound)))
     low, high = (-high, -low) if is_below else (low, high)
-    low, high = middle + scale * low, middle + scale * high
-    subtracted = Linear(tuple((position, -weight) for position, weight in total.counts if weight < 0))
-    added = total.plus(subtracted)
-    bounds = at_least(model, [added, subtracted])
-    if bounds and subtracted.counts:
-        parts = (Term(Quotient(added)), Term(Quotient(subtracted)))
-        low, high, _ = interval_of_draws(model, text, Term(sign="-", parts=parts), {})
-    return max(low, bounds.get(total, least)), min(high, most), scale
+    return middle + scale * low, middle + scale * high, scale

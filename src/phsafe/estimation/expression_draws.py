@@ -13,7 +13,7 @@ from phsafe.errors import PHSafeError
 from phsafe.estimation.averages import MORE_DRAWS, carried_over, median, shortest, uniforms
 from phsafe.estimation.densities import Array
 from phsafe.estimation.expressions import Term
-from phsafe.estimation.joint_model import Joint, count_intervals
+from phsafe.estimation.joint_model import Joint
 from phsafe.estimation.quotients import ONE, Linear, Quotient, as_rows, possible_range
 
 #: A denominator whose sign is uncertain by more than this has no useful interval.
@@ -134,8 +134,6 @@ def interval_of_draws(
     sums = list(dict.fromkeys(s for q in (*quotients, *averages) for s in (q.above, q.below)))
     draws = _Draws.of(model, sums)
     possible = np.ones(MORE_DRAWS, bool)
-    for total, least in at_least(model, sums).items():
-        possible &= draws.values[total] >= least
     for average in combined:
         possible &= (draws.values[average.below] >= 1) & draws.are_within(average, averages[average].bounds)
     for quotient, (low, high) in ranges.items():
@@ -175,15 +173,6 @@ def _interval(result: Checked, bounds: Range) -> tuple[float, float, float]:
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
     # A ratio whose denominator may be near zero has no finite variance: half the interval is what its width supports.
     return low, high, min(error, (high - low) / 2)
-
-
-def at_least(model: Joint, sums: Sequence[Linear]) -> dict[Linear, float]:
-    """The least possible values of sums of counts, where they matter, as in tables of everybody."""
-    adding = [total for total in sums if total.counts and all(weight > 0 for _, weight in total.counts)]
-    rows = as_rows(adding, len(model.cells.estimates))[:, :-1].tocsr()
-    errors = np.maximum(np.sqrt(model.cells.variance(rows)), TINY)
-    found = zip(adding, count_intervals(model.cells, rows, errors)[2], strict=True)
-    return {total: total.constant + float(least) for total, least in found if least > 0}
 
 
 def _multiple(

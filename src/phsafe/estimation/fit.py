@@ -40,9 +40,6 @@ class CellEstimates(Protocol):
     def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
         """Sums in different universes that count the same people."""
 
-    def at_least(self, sums: sparse.csr_array) -> Array:
-        """Return the least possible values of sums of counts, one per row."""
-
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
 
@@ -147,10 +144,6 @@ class Fit:
     def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
         """Sums in different universes that count the same people: none, since thresholds differ."""
         return []
-
-    def at_least(self, sums: sparse.csr_array) -> Array:
-        """Return the least possible values of sums of counts, one per row: zero."""
-        return np.zeros(sums.shape[0])
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the exact variance of linear combinations of the estimates, one per row."""

@@ -28,17 +28,17 @@ from phsafe.model.spec import Table
 POWER = 0.5
 
 
-def count_intervals(cells: CellEstimates, sums: sparse.csr_array, scale: Array) -> tuple[Array, Array, Array]:
-    """The 90 % intervals of sums of counts, before rounding; and the least possible values, where they matter.
+def count_intervals(cells: CellEstimates, sums: sparse.csr_array, scale: Array) -> tuple[Array, Array]:
+    """The 90 % intervals of sums of counts, before rounding: the shortest ones without negative values.
 
     Args:
         cells: The estimate of every cell.
         sums: One sum per row.
         scale: Their standard deviations.
     """
-    center, at_least = sums @ cells.estimates, cells.at_least(sums)
+    center = sums @ cells.estimates
     low, high = (center + scale * end for end in NORMAL.shortest(-center / scale))
-    return np.maximum(low, at_least), high, np.where(at_least > low, at_least, 0.0)
+    return low, high
 
 
 @dataclass
@@ -73,16 +73,11 @@ class Joint:
 
     def intervals(self, rows: Rows) -> tuple[Array, Array]:
         """The 90 % intervals of published lines, before rounding."""
-        low, high, _ = self._ends
+        low, high = self._ends
         return low[rows], high[rows]
 
-    @property
-    def least(self) -> Array:
-        """The least possible value of every published line; zero where the interval is above it anyway."""
-        return self._ends[2]
-
     @cached_property
-    def _ends(self) -> tuple[Array, Array, Array]:
+    def _ends(self) -> tuple[Array, Array]:
         return count_intervals(self.cells, self.lines.sums, self.scale)
 
     def bounds(self, ratio: Ratio, above: LevelBlock) -> Bounds:

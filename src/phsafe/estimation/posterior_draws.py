@@ -71,8 +71,7 @@ def _lines(model: Joint, table: Table, cells: Array) -> pl.DataFrame:
             rows = model.lines.where[tabulation.name, block.level.key]
             sums = model.lines.sums[rows.ravel()]
             center, scale = (sums @ model.cells.estimates)[:, None], model.scale[rows.ravel()][:, None]
-            least = (model.least[rows.ravel()][:, None] - center) / scale
-            values = center + scale * _restricted((sums @ cells - center) / scale, least)
+            values = center + scale * _restricted((sums @ cells - center) / scale, -center / scale)
             numbers = [line.number for line in table.shell]
             parts.append(_frame(block.level.geography.region_type, block.groups, numbers, values))
     for ratio in ratios(model.measured.config.catalog, table):
