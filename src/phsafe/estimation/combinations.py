@@ -144,17 +144,14 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
         term: The parsed expression.
         named: The cells of the expression.
     """
-    own = {name: quotient_of(model, cell) for name, cell in named.items()}
-    pairs = model.cells.same_people(model.measured.config, model.measured.blocks.values())
-    shown = {name: quotient.with_equal(pairs) for name, quotient in own.items()}
+    shown = {name: quotient_of(model, cell) for name, cell in named.items()}
     reduced = simplified(term, shown.__getitem__)
     single = reduced.value if isinstance(reduced.value, Quotient) else None
     weights = [abs(w) for q in reduced.cells() for sums in (q.above, q.below) for _, w in sums.weights]
     if not all(1 / LARGEST_WEIGHT < weight < LARGEST_WEIGHT for weight in weights):
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
-    for whole, cells in ((simplified(term, own.__getitem__), own), (reduced, shown)):
-        if multiples := _multiples(text, whole, cells, named):
-            return min(multiples, key=lambda found: found.std_error)
+    if multiples := _multiples(text, reduced, shown, named):
+        return min(multiples, key=lambda found: found.std_error)
     with np.errstate(all="ignore"):
         estimate = float(term.evaluate(lambda name: np.float64(named[name].published[0]), np.float64))
         if single is not None:
@@ -197,8 +194,9 @@ def _sum(model: Joint, total: Linear, least: float, most: float) -> tuple[float,
     Its posterior is normal, restricted to possible values if there is a bound above or below.
     """
     each = [Linear((term,)) for term in total.counts]
-    rows = as_rows([total, *each], len(model.cells.estimates))[:, :-1].tocsr()
-    middle, errors = total.constant + float((rows @ model.cells.estimates)[0]), np.sqrt(model.cells.variance(rows))
+    cells = model.agreeing
+    rows = as_rows([total, *each], len(cells.estimates))[:, :-1].tocsr()
+    middle, errors = total.constant + float((rows @ cells.estimates)[0]), np.sqrt(cells.variance(rows))
     scale, rounding = float(errors[0]), ROUNDING * float(errors[1:].max(initial=0.0))
     if scale <= rounding:
         certain = middle if abs(middle) > rounding else 0.0

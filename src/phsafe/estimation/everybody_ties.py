@@ -18,7 +18,7 @@ looser than the tie of their total.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from scipy import linalg, sparse
 
 from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
-from phsafe.estimation.fit import NormalDraws
+from phsafe.estimation.fit import CellEstimates, NormalDraws
 from phsafe.estimation.identities import (
     Identity,
     common_group,
@@ -111,6 +111,55 @@ class TiedEverybody(Everybody):
             gaps += np.where(self.loose == loose, loose, 0.0)[:, None] * (self.tie_loads @ self.effects.draws(standard))
         root, shared, _ = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
+
+
+@dataclass(frozen=True)
+class AgreeingEverybody(TiedEverybody):
+    """Estimates of everybody in which sums of the same people are equal, for expressions and draws.
+
+    Loose ties leave a difference. It is removed by moving every cell as far as noise may explain, and variances are
+    those of the moved cells.
+    """
+
+    @cached_property
+    def _gain(self) -> tuple[sparse.csr_array, Array]:
+        """The ties of the same people, and by how much each cell moves per violation."""
+        pairs = self.ties[self.loose > 0]
+        in_fit = self.fit.projection.covariance_with(pairs)
+        return pairs, np.asarray(in_fit @ linalg.pinvh(pairs @ in_fit, rtol=NEGLIGIBLE))
+
+    def _moved(self, sums: sparse.csr_array) -> sparse.csr_array:
+        """Sums of cells before they move that equal some sums of cells afterwards."""
+        pairs, gain = self._gain
+        return (sums - sparse.csr_array(sums @ gain) @ pairs).tocsr()
+
+    @cached_property
+    def estimates(self) -> Array:
+        """The estimate of every cell, everybody counted."""
+        return self._agreed(super().estimates)
+
+    def _agreed(self, cells: Array) -> Array:
+        pairs, gain = self._gain
+        return np.asarray(cells - gain @ (pairs @ cells))
+
+    def variance(self, sums: sparse.csr_array) -> Array:
+        """Return the variance of linear combinations of the estimates, one per row."""
+        return super().variance(self._moved(sums))
+
+    def covariance(self, sums: sparse.csr_array) -> Array:
+        """Return the covariance matrix of a few linear combinations of the estimates, one per row."""
+        return super().covariance(self._moved(sums))
+
+    def draws(self, standard: NormalDraws) -> Array:
+        """Return draws of the true counts given the estimates, positions × draws."""
+        return self._agreed(super().draws(standard))
+
+
+def agreeing(cells: CellEstimates) -> CellEstimates:
+    """Estimates in which sums of the same people are equal; unchanged if there are none."""
+    if isinstance(cells, TiedEverybody) and np.any(cells.loose > 0):
+        return AgreeingEverybody(**{own.name: getattr(cells, own.name) for own in fields(cells)})
+    return cells
 
 
 def tied(measured: Measured, untied: Everybody) -> Everybody:

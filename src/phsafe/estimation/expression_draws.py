@@ -93,11 +93,12 @@ class _Draws:
     @classmethod
     def of(cls, model: Joint, sums: Sequence[Linear]) -> _Draws:
         """Draw sums from the distribution of the fit."""
-        rows = as_rows(sums, len(model.cells.estimates))
-        center = rows @ np.append(model.cells.estimates, 1.0)
-        factor = _factor(model.cells.covariance(rows[:, :-1].tocsr()))
+        cells = model.agreeing
+        rows = as_rows(sums, len(cells.estimates))
+        center = rows @ np.append(cells.estimates, 1.0)
+        factor = _factor(cells.covariance(rows[:, :-1].tocsr()))
         standard = special.ndtri(uniforms(MORE_DRAWS, len(sums))).T
-        sizes = abs(rows) @ np.append(1 + np.abs(model.cells.estimates), 1.0)
+        sizes = abs(rows) @ np.append(1 + np.abs(cells.estimates), 1.0)
         each = (factor, center[:, None] + factor @ standard, sizes)
         return cls(standard, *(dict(zip(sums, of_sums, strict=True)) for of_sums in each))
 

@@ -14,6 +14,7 @@ from phsafe.estimation.averages import Bounds, Factor, Rows, Unknowns, feasible,
 from phsafe.estimation.consistent_points import Points
 from phsafe.estimation.constraints import nesting
 from phsafe.estimation.densities import NORMAL, Array
+from phsafe.estimation.everybody_ties import agreeing
 from phsafe.estimation.fit import CellEstimates
 from phsafe.estimation.identities import universe, untruncated_cells
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
@@ -75,6 +76,11 @@ class Joint:
         """The 90 % intervals of published lines, before rounding."""
         low, high = self._ends
         return low[rows], high[rows]
+
+    @cached_property
+    def agreeing(self) -> CellEstimates:
+        """The estimate of every cell where sums of the same people are equal: for expressions and draws."""
+        return agreeing(self.cells)
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:

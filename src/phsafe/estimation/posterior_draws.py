@@ -42,12 +42,13 @@ def draws(model: Joint, tables: Mapping[str, pl.DataFrame], count: int) -> Itera
     rng = np.random.default_rng(SEED)
     chosen = [table for table in model.measured.config.catalog.tables if table.name in tables]
     keys = {table.name: tables[table.name].select(NAMED_KEY) for table in chosen}
+    scale = np.sqrt(model.agreeing.variance(model.lines.sums))
     for first in range(0, count, BATCH):
         size = min(BATCH, count - first)
-        cells = model.cells.draws(_standard(rng, size))
+        cells = model.agreeing.draws(_standard(rng, size))
         found = {}
         for table in chosen:
-            lines = _lines(model, table, cells)
+            lines = _lines(model, table, cells, scale)
             found[table.name] = keys[table.name].join(lines, on=NAMED_KEY, how="left", maintain_order="left")
         for draw in range(size):
             yield pl.concat(
@@ -63,15 +64,15 @@ def _standard(rng: np.random.Generator, size: int) -> NormalDraws:
     return lambda rows: rng.standard_normal((rows, size))
 
 
-def _lines(model: Joint, table: Table, cells: Array) -> pl.DataFrame:
-    """Draws of all lines of a table, one column per draw."""
+def _lines(model: Joint, table: Table, cells: Array, scale: Array) -> pl.DataFrame:
+    """Draws of all lines of a table, one column per draw, from draws of cells and the deviation of every line."""
     parts = []
     if (tabulation := counted(table)) is not None:
         for block in model.measured.of([tabulation]):
             rows = model.lines.where[tabulation.name, block.level.key]
             sums = model.lines.sums[rows.ravel()]
-            center, scale = (sums @ model.cells.estimates)[:, None], model.scale[rows.ravel()][:, None]
-            values = center + scale * _restricted((sums @ cells - center) / scale, -center / scale)
+            center, spread = (sums @ model.agreeing.estimates)[:, None], scale[rows.ravel()][:, None]
+            values = center + spread * _restricted((sums @ cells - center) / spread, -center / spread)
             numbers = [line.number for line in table.shell]
             parts.append(_frame(block.level.geography.region_type, block.groups, numbers, values))
     for ratio in ratios(model.measured.config.catalog, table):
@@ -97,7 +98,7 @@ def _restricted(z: Array, low: Array) -> Array:
 def _carried(model: Joint, people: sparse.csr_array, units: sparse.csr_array, cells: Array, grid: Array) -> Array:
     """Draws of averages: the normal draw of N − r D, carried over to the posterior of N / D by its quantiles."""
     sums = people - units.multiply(median(grid)[:, None]).tocsr()
-    center, scale = sums @ model.cells.estimates, np.sqrt(model.cells.variance(sums))
+    center, scale = sums @ model.agreeing.estimates, np.sqrt(model.agreeing.variance(sums))
     standard = (sums @ cells - center[:, None]) / np.maximum(scale, 1e-12)[:, None]
     return np.array([carried_over(row, values) for row, values in zip(standard, grid, strict=True)])
 

@@ -14,8 +14,8 @@ from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import equalities, smaller_universes, subgroups
 from phsafe.estimation.expressions import SIGNS, CellName, Term
 from phsafe.estimation.fit import CellEstimates
-from phsafe.estimation.identities import Identity, matrix
-from phsafe.estimation.measurement_vector import Measured, Positions
+from phsafe.estimation.identities import matrix
+from phsafe.estimation.measurement_vector import Measured
 
 #: The key of the constant of a sum; the other keys are positions of counts.
 CONSTANT = -1
@@ -56,13 +56,6 @@ class Linear:
             both[position] = 0.0 if abs(before + more) < ROUNDING * abs(more) else before + more
         return Linear(tuple((position, weight) for position, weight in sorted(both.items()) if weight != 0))
 
-    def with_equal(self, plus: Positions, minus: Positions) -> Linear:
-        """If this contains a multiple of the sum at `minus`, replace it by the same multiple of that at `plus`."""
-        own = dict(self.weights)
-        weights = {own.get(position, 0.0) for position in minus.tolist()}
-        times = weights.pop() if len(weights) == 1 else 0.0
-        return self.plus(Linear.of(minus), -times).plus(Linear.of(plus), times) if times else self
-
 
 ONE = Linear(((CONSTANT, 1.0),))
 
@@ -89,13 +82,6 @@ class Quotient:
         """Whether weights differ so little that a linear program notices all of them."""
         sizes = [[abs(weight) for _, weight in sums.counts] for sums in (self.above, self.below)]
         return all(max(own) <= WIDEST * min(own) for own in sizes if own)
-
-    def with_equal(self, pairs: Iterable[Identity]) -> Quotient:
-        """Replace sums by the first of two sums of the same people, so that equal sums become identical."""
-        above, below = self.above, self.below
-        for plus, minus in pairs:
-            above, below = above.with_equal(plus, minus), below.with_equal(plus, minus)
-        return Quotient(above, below)
 
     def multiple_of(self, other: Quotient) -> tuple[float, float] | None:
         """The numbers a and b with which this is a · other + b; None if there are none."""
