@@ -285,6 +285,17 @@ def test_mean_excess_follows_from_the_shares():
     assert public_shares().excess("PH6", 25)[0] >= 1
 
 
+@pytest.mark.parametrize("tau", [400, 99_999])
+def test_thresholds_above_every_household_add_nobody(large_households, noisy, tau):
+    config, kept, _ = large_households
+    config = replace(config, tau=dict.fromkeys(config.tau, tau))
+    release = measured(config, noisy(config, kept))
+    model = everybody(release, fit(release))
+    everyone = release.blocks["PH7", "state_*"].positions().ravel()
+    assert model.beyond[everyone] == pytest.approx(0, abs=150)  # What measurements of nobody leave uncertain.
+    assert np.isfinite(model.variance(sparse.eye_array(len(model.beyond), format="csr"))).all()
+
+
 def test_unknown_targets_are_refused(large_households, noisy):
     config, kept, _ = large_households
     frames = noisy(config, kept)

@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
+from phsafe.errors import PHSafeError
 from phsafe.estimation.densities import Array
 from phsafe.estimation.effects_posterior import widened
 from phsafe.estimation.fit import Fit
 from phsafe.estimation.identities import Group
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
 from phsafe.estimation.public_shares import PublicShares
-from phsafe.model.levels import TOTAL, IterationLevel
+from phsafe.model.levels import TOTAL, Geography, IterationLevel
 from phsafe.model.spec import Tabulation
+
+#: Fills up the code of the rest of a state, of which a level of smaller regions lists only some.
+REST = "*"
+#: Keeps a number of people above zero.
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,8 @@ def leaf_levels(
             continue
         geography = max((b.level.geography for b in own), key=lambda g: g.width)
         finest = max((b.level.iteration_level for b in own), key=lambda level: len(level.iterations))
-        regions = [region for region, _ in geography.within(measured.config.states)]
+        _check_nested(geography, own)
+        regions = _regions(geography, measured.config.states)
         groups = [(region, i.code) for region in regions for i in finest.iterations]
         none = np.zeros(len(groups))
         leaves = Leaves(tabulations, own, geography.width, groups, none, key is None, none)
@@ -168,17 +176,59 @@ def leaf_levels(
         yield replace(leaves, expected=expected, size=expected)
 
 
+def _check_nested(smallest: Geography, blocks: Sequence[LevelBlock]) -> None:
+    """Refuse geographies whose regions don't make up each other, such as counties and places."""
+    for geography in dict.fromkeys(block.level.geography for block in blocks):
+        if geography.columns != smallest.columns[: len(geography.columns)]:
+            raise PHSafeError(
+                f"target: expected levels whose regions contain each other to estimate everybody, got {geography.key} "
+                f"and {smallest.key}; choose the target truncated"
+            )
+
+
+def _regions(geography: Geography, states: Sequence[str]) -> list[str]:
+    """The regions of a geography that doesn't cover the country, and the rest of each state; otherwise its regions."""
+    listed = [region for region, _ in geography.within(states)]
+    rest = [] if geography.covers else [state.ljust(geography.width, REST) for state in states]
+    return [*listed, *(region for region in rest if region not in listed)]
+
+
 def _people(fit: Fit, leaves: Leaves) -> Array:
     """The people of every leaf group, from the measurement of these groups or else in proportion to its margins."""
-    size = np.ones(len(leaves.groups))
+    size = _rest_of_states(fit, leaves)
     for block in sorted(leaves.blocks, key=lambda b: -len(b.groups)):
         member = leaves.membership(leaves.groups, block.groups, block.level.geography.width)
         total = np.maximum(fit.estimates[block.positions()].sum(axis=1), 0)
         within = member @ size
-        size = size * (member.T @ np.divide(total, within, out=np.zeros_like(total), where=within > 0))
+        ratio = member.T @ np.divide(total, within, out=np.zeros_like(total), where=within > 0)
+        size = size * np.where(member.sum(axis=0) > 0, ratio, 1.0)
         if len(block.groups) == len(leaves.groups):
             break
     return np.asarray(size)
+
+
+def _rest_of_states(fit: Fit, leaves: Leaves) -> Array:
+    """The people of listed regions and of the rest of each state; 1 for every group if there is no such rest.
+
+    The rest is what a level of larger regions counts more than the listed ones.
+    """
+    is_rest = np.array([region.endswith(REST) for region, _ in leaves.groups], bool)
+    size = np.ones(len(leaves.groups))
+    smaller, larger = (
+        [b for b in leaves.blocks if (b.level.geography.width == leaves.width) is inside] for inside in (True, False)
+    )
+    if not is_rest.any() or not larger:
+        return size
+
+    def scaled(block: LevelBlock, chosen: NDArray[np.bool_]) -> Array:
+        """The size of chosen groups for which they, with the others, add up to the measured groups."""
+        member = leaves.membership(leaves.groups, block.groups, block.level.geography.width)
+        more = fit.estimates[block.positions()].sum(axis=1) - member @ np.where(chosen, 0.0, size)
+        ratio = np.maximum(more, 0) / np.maximum(member @ (chosen * size), TINY)
+        return np.asarray(size * (member.T @ ratio))
+
+    size = np.where(is_rest, size, scaled(smaller[0], ~is_rest))
+    return np.where(is_rest, scaled(max(larger, key=lambda b: b.level.geography.width), is_rest), size)
 
 
 def _expected(measured: Measured, leaves: Leaves, people: Array, outside: Array | None, shares: PublicShares) -> Array:

@@ -39,6 +39,10 @@ DEVIATIONS = {
 #: The highest shipped share of a state relative to the nation (Hawaii's). A region without a public share may be like
 #: any other, so its 90 % interval reaches this far, and further as the share of the nation is uncertain, too.
 HIGHEST_REGION = 8.822
+#: Higher thresholds are treated like this one: hardly any household is larger. Their shares would be zero by underflow.
+HIGHEST_TAU = 100
+#: Sizes beyond a threshold over which the mean excess adds up.
+SIZES = 40
 #: The length of a state's code, with which the codes of smaller regions begin.
 STATE_DIGITS = 2
 
@@ -64,7 +68,7 @@ class PublicShares:
 
     def share(self, tabulation: str, tau: int) -> float:
         """Dropped people per person kept."""
-        return _curve(self.tabulations[tabulation]["shares"], tau)
+        return _curve(self.tabulations[tabulation]["shares"], min(tau, HIGHEST_TAU + SIZES))
 
     def excess(self, tabulation: str, tau: int) -> tuple[float, float]:
         """Mean and variance of the number of people beyond the threshold in an oversized household.
@@ -72,10 +76,11 @@ class PublicShares:
         A household of n > τ people drops n − τ. With T(τ) people dropped in all, T(τ) − T(τ + 1) households are
         oversized, and Σ (n − τ)² = Σ_j (2j + 1)(T(τ + j) − T(τ + j + 1)).
         """
-        dropped = np.array([self.dropped(tabulation, tau + j) for j in range(40)])
+        tau = min(tau, HIGHEST_TAU)
+        dropped = np.array([self.dropped(tabulation, tau + j) for j in range(SIZES)])
         households = -np.diff(dropped)
         mean = dropped[0] / households[0]
-        square = float(np.sum((2 * np.arange(39) + 1) * households) / households[0])
+        square = float(np.sum((2 * np.arange(SIZES - 1) + 1) * households) / households[0])
         return float(mean), max(square - mean**2, 0.0)
 
     def rarity(self, tabulation: str, tau: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from phsafe.estimation.densities import Z_90, Array
-from phsafe.estimation.effects import Effects, Factor, Leaves, Spread, fixed, total
+from phsafe.estimation.effects import REST, Effects, Factor, Leaves, Spread, fixed, total
 from phsafe.estimation.effects_posterior import Observation
 from phsafe.estimation.fit import Fit
 from phsafe.estimation.identities import Group, is_beyond
@@ -87,10 +87,12 @@ class UniverseModel:
         unknown = [leaves.width > 0 and not self.shares.knows_region(self.name, state) for state in states]
         highest = np.exp(np.hypot(np.log(HIGHEST_REGION), Z_90 * self.shares.deviation)) ** self.rarity
         reach = np.where(unknown, max((highest - 1) / Z_90 / deviations["region"], 1.0), 1.0)
+        # Parts of states vary around their state, but the rest of a state may be all of it.
+        is_part = [leaves.width > STATE_DIGITS and not region.endswith(REST) for region, _ in leaves.groups]
         return total(
             self._common(largest, "nation", []),
             self.effects.common(largest * reach, [(self.name, "state", one) for one in states], deviations["region"]),
-            self._common(largest * (leaves.width > STATE_DIGITS), "region", [0]),
+            self._common(largest * is_part, "region", [0]),
             self._common(largest, "iteration", [1]),
             self.effects.own((np.square(deviations["group"] * largest), fixed), (self.compound * leaves.size, _clump)),
         )
@@ -158,13 +160,17 @@ class UniverseModel:
         Where the universe itself has only larger groups, or is iterated by other people, the sum over the smaller ones
         is informative about them.
         """
+        geography = block.level.geography
+        listed = {region[: geography.width] for region, _ in self.leaves.groups}
+        if not geography.covers and not listed.issuperset(region for region, _ in block.groups):
+            return None
         level, known = block.level.iteration_level, {code for _, code in self.split(source).groups}
         whose = {t.iterate_by for t in (*self.leaves.tabulations, block.tabulation)} - {None}
         same = len(whose) < 2
         by_iteration = level.is_total or (same and {i.code for i in level.iterations} <= known)
         if not by_iteration and not level.covers:
             return None
-        digits = min(block.level.geography.width, self.leaves.width)
+        digits = min(geography.width, self.leaves.width)
         return [(region[:digits], code if by_iteration else TOTAL.code) for region, code in block.groups]
 
     def _excess(self, tabulation: Tabulation, split: Split, linked: Sequence[int], number: int) -> sparse.csr_array:
@@ -247,14 +253,12 @@ class UniverseModel:
 
     def _cell_shares(self, tabulation: Tabulation, blocks: Sequence[LevelBlock], groups: Sequence[Group]) -> Array:
         """The distribution of dropped people over cells: people of the cell times its public share."""
-        exact = [b for b in blocks if list(b.groups) == list(groups)]
-        people = np.ones((1, len(tabulation.cells)))
-        if blocks:
-            block = exact[0] if exact else max(blocks, key=lambda b: len(b.groups))
-            people = np.maximum(self.fit.estimates[block.positions()], 0)
-        if not exact:
-            people = np.tile(people.sum(axis=0), (len(groups), 1))
-        elif _reads_persons_alone(tabulation):
+        people = np.ones((len(groups), len(tabulation.cells)))
+        for block in sorted(blocks, key=lambda b: len(b.groups)):  # The smallest groups decide.
+            member = self.leaves.membership(groups, block.groups, block.level.geography.width)
+            measured = member.T @ np.maximum(self.fit.estimates[block.positions()], 0)
+            people = np.where(member.sum(axis=0)[:, None] > 0, measured, people)
+        if _reads_persons_alone(tabulation):
             # Large households of different groups resemble each other, for example in ages, even if the groups don't.
             people = np.tile(people.sum(axis=0), (len(groups), 1))
         rates = [self.shares.factor(tabulation.name, "cells", str(cell)) for cell in tabulation.cells]
