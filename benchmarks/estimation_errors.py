@@ -362,8 +362,9 @@ def main() -> None:
     cache = arguments.work / f"{data.name}-{Path(arguments.config).stem}-{'-'.join(arguments.drop)}.pickle"
     counts = exact(config, data, cache)
     if arguments.shares:
-        text = {"source": SHARES_OF, "tabulations": public_shares(config, counts, curves(config, data))}
-        arguments.shares.write_text(json.dumps(text) + "\n")
+        shares = public_shares(config, counts, curves(config, data))
+        lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(of)}" for name, of in shares.items())
+        arguments.shares.write_text(f'{{"source": {json.dumps(SHARES_OF)},\n "tabulations": {{\n{lines}\n}}}}\n')
         return
     world = World.of(config, counts)
     if arguments.only != "coverage":
