@@ -17,6 +17,7 @@ from scipy import sparse
 
 from phsafe.cli.solve import solve as command
 from phsafe.configs.config import Config
+from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation.densities import NORMAL
 from phsafe.estimation.fit import fit
@@ -171,6 +172,15 @@ def test_no_margin_is_worse_than_in_the_baseline(config):
     against = solve(config, {"total": Decimal("1.257281"), "locks": {"*": ["usa_*"]}}, aim="finished", baseline=other)
     assert all(row.ratio < 1 for row in against.preview.rows if row.level == "usa_*")
     assert against.preview.loss_before.unbounded == plan(other).total.unbounded
+
+
+def test_a_request_that_the_config_already_meets_is_not_refused():
+    """The cone solver may stop just before its usual accuracy, which is no reason to refuse."""
+    config = Config.load(dict(parameters_2020("us-measured")) | {"state_filter": ["44", "56"]})
+    preview = solve(config, {"total": Decimal("1.3"), "worse": Decimal("0.1")}, aim="finished").preview
+    assert Fraction("1.2999") < preview.loss_after.unbounded <= Fraction("1.3")
+    assert max(row.ratio for row in preview.rows) < 1.102
+    assert preview.winners
 
 
 def test_a_level_that_the_baseline_lacks_has_no_change(config):

@@ -156,12 +156,20 @@ def _improved(problem: _Problem, budgets: Array, total: float | None, enough: fl
         if now <= enough or (fits and value - now <= CLOSE * now):
             break
         value = now if fits else np.inf
-        budgets = _step(problem, budgets, coefficients, total)
+        following = _step(problem, budgets, coefficients, total)
+        if following is None:
+            if fits:  # The solver stops where rounding errors are larger than the progress that is left.
+                break
+            raise PHSafeError("no budgets for finished tables were found; relax some limits or locks")
+        budgets = following
     return budgets
 
 
-def _step(problem: _Problem, budgets: Array, coefficients: Array, total: float | None) -> Array:
-    """Minimise with the current weights. Variables: x = ρ/ρ now, t ≥ 1/x, and the loss of each tabulation."""
+def _step(problem: _Problem, budgets: Array, coefficients: Array, total: float | None) -> Array | None:
+    """Minimise with the current weights; None if the solver finds no minimum.
+
+    Variables: x = ρ/ρ now, t ≥ 1/x, and the loss of each tabulation.
+    """
     n, m = len(budgets), problem.tabulation_of[-1] + 1
     limited = np.isfinite(problem.limits)
     zero = sparse.csr_array
@@ -198,10 +206,12 @@ def _step(problem: _Problem, budgets: Array, coefficients: Array, total: float |
     cones += [clarabel.SecondOrderConeT(3) for _ in range(n)]
     solution = clarabel.DefaultSolver(sparse.csc_array((2 * n + m, 2 * n + m)), goal, a, b, cones, settings).solve()
     x = np.array(solution.x[:n])
-    if solution.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
-        raise PHSafeError("no budgets for finished tables were found; relax some limits or locks")
     near_least = budgets * x < problem.least * (1 + 1e-6)
-    return np.where(problem.locked, budgets, np.where(near_least, problem.least, budgets * x))
+    found = np.where(problem.locked, budgets, np.where(near_least, problem.least, budgets * x))
+    status = clarabel.SolverStatus
+    if solution.status == status.InsufficientProgress:  # Nearly solved, unless limits are violated.
+        return found if problem.excess(found) <= 1 + 1e-6 else None
+    return found if solution.status in (status.Solved, status.AlmostSolved) else None
 
 
 def _rounded(config: Config, problem: _Problem, budgets: Array) -> Config:
