@@ -42,14 +42,15 @@ HINT = f"{FLAG} marks an {FLAG_TEXT}: use the interval. The sheet {NOTES} explai
 #: Keep the library from turning strings into formulas, links or numbers.
 PLAIN = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
 #: A font that every program has, or another of the same width, so that pages are the same everywhere.
-FONT = {"default_format_properties": {"font_name": "Arial", "font_size": 10}}
+FONT = {"font_name": "Arial", "font_size": 10}
 #: A fixed creation date, so that the same estimates give the same file.
 CREATED = datetime(2020, 4, 1)
 
 
 def write_workbook(estimates: Estimates, path: Path) -> None:
     """Write the workbook. Its bytes depend only on the estimates, not on when it is written."""
-    with xlsxwriter.Workbook(str(path), PLAIN | FONT) as book:
+    # A copy, because the library changes the properties, and a second workbook would differ.
+    with xlsxwriter.Workbook(str(path), PLAIN | {"default_format_properties": dict(FONT)}) as book:
         book.set_properties({"created": CREATED, "title": product_title(estimates.config)})
         formats = _formats(book)
         _write_cover(book.add_worksheet(COVER), estimates, formats)
