@@ -166,7 +166,8 @@ def test_some_measurements_of_truncation_suffice(large_households, noisy, drop, 
         ),
         (
             [(t.name, level) for t in CENSUS_2020.truncation for level in STATE_LEVELS],
-            " are measured for the nation only; their distribution over its regions comes from public data.",
+            "The people beyond the thresholds of PH1, PH2, PH3, PH4, PH5, PH6, PH7 and PH8 are measured for the nation "
+            "only; their distribution over its regions comes from public data.",
         ),
         (
             [(name, level) for name in ("PH3_dropped", "PH3_oversized") for level in STATE_LEVELS],

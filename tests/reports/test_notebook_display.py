@@ -49,6 +49,8 @@ def test_table_of_a_region_by_name_or_code(estimates):
     assert by_name["LABEL"].to_list()[1] == "Owned with a mortgage or a loan"
     for wrong, why in (
         ({"name": "PH9"}, "expected one of PH2, PH7, got 'PH9'"),
+        ({"name": "ph1"}, "PH1: the release has no measurements of PH1_num and PH1_denom"),
+        ({"name": "PH2", "region": "44", "iteration": "A"}, "PH2 is not published for this region and iteration"),
         ({"name": "PH7", "region": "Utopia"}, "region: expected a name or code, such as"),
         ({"name": "PH7", "iteration": "Z"}, r"iteration: expected one of \*, A"),
     ):
@@ -71,7 +73,7 @@ def test_charts_are_standalone_svg_with_every_number(estimates, tmp_path):
     for wrong, why in (
         ({"line": 99}, "line: expected the number of one of the 13 lines of PH2, got 99"),
         ({"region": "44", "line": 1}, "got both"),
-        ({"iteration": "A"}, "PH2 is not published for this region and iteration 'A'"),
+        ({"iteration": "A"}, "PH2 is not published for this region and iteration"),
     ):
         with pytest.raises(PHSafeError, match=why):
             estimates.plot("PH2", **wrong)

@@ -63,7 +63,7 @@ def estimate(
             "left_out": estimates.diagnostics["left_out"], "noise_test": estimates.diagnostics["noise_test"],
         }
     )  # fmt: skip
-    note(linked(f"Wrote {len(estimates.tables)} tables ({estimates.method}) to {out}.", out))
+    note(linked(f"Wrote {', '.join(estimates.tables)} ({estimates.method}) to {out}.", out))
     note("To read: tables.xlsx. To compute with: tables/, with names of regions, groups and lines.")
     note(how_estimated(estimates) or coverage_text(estimates))
     note(f"Noise test: {estimates.diagnostics['noise_test']['verdict']}.")

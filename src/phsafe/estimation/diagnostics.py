@@ -107,4 +107,4 @@ def _verdict(fit: Fit, expected: float, p_value: float) -> str:
     if SUSPICIOUS <= p_value <= 1 - SUSPICIOUS:
         return "the measurements agree as well as their stated noise implies"
     compared = "better" if fit.squares < expected else "worse"
-    return f"the measurements agree {compared} than their stated noise implies: were they changed?"
+    return f"the measurements agree {compared} than their stated noise implies; check whether they were changed"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def lines_of_region(estimates: Estimates, table: Table, region: str | int, iteration: str) -> Svg:
     """Plot all lines of a table for one region."""
-    frame, who = _rows(estimates, table, iteration, region), _who(estimates, iteration)
+    frame, who = estimates.table(table.name, region, iteration), _who(estimates, iteration)
     where = region_names(estimates.config)[find_region(estimates.config, region)]
     rows = [_row(table, row, shown.label, shown.indent) for shown, row in _by_line(table, frame)]
     return intervals(f"{table.name} {table.title}", f"{where}: {who}, with 90 % intervals", _axis(table), rows)
@@ -28,7 +28,7 @@ def lines_of_region(estimates: Estimates, table: Table, region: str | int, itera
 
 def regions_of_line(estimates: Estimates, table: Table, line: int | None, iteration: str) -> Svg:
     """Plot one line of a table for all regions, largest first."""
-    frame, who = _rows(estimates, table, iteration), _who(estimates, iteration)
+    frame, who = estimates.table(table.name, iteration=iteration), _who(estimates, iteration)
     number = table.shell[0].number if line is None else line
     chosen = next((shown for shown in table.shell if shown.number == number), None)
     if chosen is None:
@@ -44,13 +44,6 @@ def regions_of_line(estimates: Estimates, table: Table, line: int | None, iterat
     rows.sort(key=lambda row: -row.estimate)
     title = f"{table.name} {table.title}: {chosen.label.rstrip(':')}"
     return intervals(title, f"{who}, with 90 % intervals", _axis(table), rows, from_zero=table.average is None)
-
-
-def _rows(estimates: Estimates, table: Table, iteration: str, region: str | int | None = None) -> pl.DataFrame:
-    frame = estimates.table(table.name, region=region, iteration=iteration)
-    if frame.is_empty():
-        raise PHSafeError(f"{table.name} is not published for this region and iteration {iteration!r}")
-    return frame
 
 
 def _who(estimates: Estimates, iteration: str) -> str:

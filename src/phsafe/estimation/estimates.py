@@ -89,10 +89,9 @@ class Estimates(Frames):
 
         if isinstance(release, str | Path):
             release = Release.open(release)
-        found = read(Path(folder), release.config if isinstance(release, Release) else release)
         if isinstance(release, Release):
-            found.check_made_from(release)
-        return found
+            return read(Path(folder), release.config, release.release_id)
+        return read(Path(folder), release)
 
     def check_made_from(self, release: Release) -> None:
         """Check that the tables were estimated from a given release.
@@ -130,7 +129,7 @@ class Estimates(Frames):
             errors are in the middle, because Polars leaves the middle out where it prints a frame of many columns.
 
         Raises:
-            PHSafeError: If the table, region or iteration doesn't exist.
+            PHSafeError: If the table, region or iteration doesn't exist, or the table isn't published for them.
 
         Example:
             >>> frame = estimates.table("ph2", "RI")
@@ -143,6 +142,8 @@ class Estimates(Frames):
             frame = frame.filter(REGION_TYPE=region_type, REGION_ID=code)
         if iteration is not None:
             frame = frame.filter(ITERATION_CODE=find_iteration(self.config, iteration))
+        if frame.is_empty():
+            raise PHSafeError(f"{self.spec(name).name} is not published for this region and iteration")
         return named(self.config, frame).select(
             *PRINTED_FIRST, pl.exclude(*PRINTED_FIRST, *PRINTED_LAST), *PRINTED_LAST
         )
@@ -166,6 +167,9 @@ class Estimates(Frames):
         for table in self.config.catalog.tables:
             if table.name in self.tables and table.name.casefold() == name.strip().casefold():
                 return table
+        for left_out, reason in self.diagnostics["left_out"].items():
+            if left_out.casefold() == name.strip().casefold():
+                raise PHSafeError(f"{left_out}: {reason}")
         hint = did_you_mean(name, self.tables)
         raise PHSafeError(f"expected one of {', '.join(self.tables)}, got {name!r:.60}{hint}")
 

@@ -23,13 +23,23 @@ DIAGNOSTICS = "diagnostics.json"
 MAX_DIAGNOSTICS_BYTES = 10_000_000
 
 
-def read(folder: Path, config: Config) -> Estimates:
+def read(folder: Path, config: Config, release_id: str = "") -> Estimates:
     """Read finished tables that `phsafe estimate` wrote.
 
+    Args:
+        folder: The folder.
+        config: The config of the release that they were estimated from.
+        release_id: The id of this release, if known.
+
     Raises:
-        PHSafeError: If they can't be read or don't match the config, with all problems found.
+        PHSafeError: If they can't be read, or don't match the config or the release, with all problems found.
     """
     diagnostics = _diagnostics(folder / DIAGNOSTICS)
+    made_from = str(diagnostics.get("release_id", ""))
+    if made_from and release_id and made_from != release_id:
+        raise OutputError(
+            f"{folder}: expected tables estimated from release {release_id:.50}, got those of release {made_from:.50}"
+        )
     reasons = Reasons()
     tables = {}
     for table in config.catalog.tables:
@@ -39,7 +49,7 @@ def read(folder: Path, config: Config) -> Estimates:
                 tables[table.name] = frame
     reasons.settle()
     method: Method = diagnostics["method"]
-    return Estimates(method, config, tables, diagnostics, str(diagnostics.get("release_id", "")))
+    return Estimates(method, config, tables, diagnostics, made_from)
 
 
 def table_file(folder: Path, name: str) -> Path:

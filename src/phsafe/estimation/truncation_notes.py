@@ -67,20 +67,24 @@ def _measured(
         undropped += [] if "dropped" in {block.tabulation.kind for block in blocks} else tables
         undivided += [table for table in tables if people[table] in declared - divided]
         national += tables if _are_regional(release.of(universe)) and not _are_regional(blocks) else []
+
+    def named(tables: Sequence[Table]) -> str:
+        return enumerated([table.name for table in release.config.catalog.tables if table in tables])
+
     if national:
-        of = _tables(national)
+        of = named(national)
         yield (
             f"The people beyond the thresholds of {of} are measured for the nation only; their distribution over its "
             "regions comes from public data."
         )
     if undropped:
-        of = f" of {_tables(undropped)}" if "dropped" in kinds else ""
+        of = f" of {named(undropped)}" if "dropped" in kinds else ""
         yield f"The release measures no dropped persons{of}: their number per household comes from public data."
     if undivided:
-        yield f"The distribution of these people over the cells of {_tables(undivided)} comes from public data."
+        yield f"The distribution of these people over the cells of {named(undivided)} comes from public data."
     if unmeasured:
         yield (
-            f"The people beyond the thresholds of {_tables(unmeasured)} are not measured; they are estimated from "
+            f"The people beyond the thresholds of {named(unmeasured)} are not measured; they are estimated from "
             "public data alone."
         )
 
@@ -88,8 +92,3 @@ def _measured(
 def _are_regional(blocks: Iterable[LevelBlock]) -> bool:
     """Whether any measurement is of regions within the nation."""
     return any(block.level.geography.columns for block in blocks)
-
-
-def _tables(tables: Sequence[Table]) -> str:
-    """The names of tables, each once."""
-    return enumerated(list(dict.fromkeys(table.name for table in tables)))
