@@ -32,7 +32,12 @@ NAMED_COLUMNS = (
     NamedColumn("ESTIMATE", "Estimate", "value", "The estimated count, or the average number of people."),
     NamedColumn("LOWER_90", "Lower 90 %", "value", "The lower end of the 90 % interval."),
     NamedColumn("UPPER_90", "Upper 90 %", "value", "The upper end of the 90 % interval."),
-    NamedColumn("STD_ERROR", "Standard error", "number", "The standard error of the estimate."),
+    NamedColumn(
+        "STD_ERROR",
+        "Standard error",
+        "number",
+        "The standard error of the estimate, ignoring that counts aren't negative.",
+    ),
     NamedColumn("NOTE", "Note", "string", f"Empty, or “{FLAG_TEXT}”: use the interval ({FLAG})."),
 )
 #: The columns that identify a row.
