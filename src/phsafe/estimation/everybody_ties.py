@@ -12,7 +12,8 @@ shares predict the dropped persons of both tables and are wrong, they are wrong 
 treats their errors as independent. A loose tie may be violated, in proportion to the uncertainty of the dropped
 persons, so two such predictions don't make a much more precise one. Where the release measures dropped persons well,
 the tie is nearly exact. Least is known about the distribution of dropped persons over cells, so ties of parts are
-looser than the tie of their total.
+looser than the tie of their total. Tables show these estimates. Expressions and draws of both tables need sums that are
+really equal (`AgreeingEverybody`).
 """
 
 from __future__ import annotations
