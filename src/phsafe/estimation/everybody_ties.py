@@ -18,13 +18,15 @@ really equal (`AgreeingEverybody`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from phsafe.configs.config import Config
 from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
 from phsafe.estimation.fit import CellEstimates, NormalDraws
@@ -35,6 +37,7 @@ from phsafe.estimation.identities import (
     gather_groups,
     matrix,
     same_people,
+    universe,
     untruncated_cells,
 )
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
@@ -46,6 +49,8 @@ NEGLIGIBLE = 1e-9
 #: How far ties of the same people may be violated, in standard deviations of the dropped people: ties of totals, and of
 #: their parts. In expanded samples, a few households decide how both tables distribute dropped people over cells.
 TOTAL_LOOSE, PART_LOOSE = 0.5, 3.0
+#: Keeps a variance above zero.
+TINY = 1e-12
 #: The most numbers in the covariance of all cells with the ties of two universes; this bounds memory.
 MOST = 1 << 25
 
@@ -59,12 +64,14 @@ class TiedEverybody(Everybody):
         tie_loads: How much each effect changes the difference in dropped people.
         gaps: By how much the estimates without ties violate each one.
         loose: How far each tie may be violated, in standard deviations of the dropped people.
+        universes: The number of the universe of every cell.
     """
 
     ties: sparse.csr_array = field(kw_only=True, repr=False)
     tie_loads: sparse.csr_array = field(kw_only=True, repr=False)
     gaps: Array = field(kw_only=True, repr=False)
     loose: Array = field(kw_only=True, repr=False)
+    universes: NDArray[np.int64] = field(kw_only=True, repr=False)
 
     @cached_property
     def _whitened(self) -> tuple[Array, Array, Array]:
@@ -118,30 +125,55 @@ class TiedEverybody(Everybody):
 class AgreeingEverybody(TiedEverybody):
     """Estimates of everybody in which sums of the same people are equal, for expressions and draws.
 
-    Loose ties leave a difference. It is removed by moving every cell as far as noise may explain, and variances are
-    those of the moved cells.
+    Loose ties leave a difference. The universe that knows these sums best keeps its estimates. The others take over its
+    sums, and their cells move as their own covariance implies.
     """
 
     @cached_property
-    def _gain(self) -> tuple[sparse.csr_array, Array]:
-        """The ties of the same people, and by how much each cell moves per violation."""
+    def _moves(self) -> list[tuple[sparse.csr_array, Array]]:
+        """For each universe that moves, in order: ties with those before it, and the move of every cell per gap."""
         pairs = self.ties[self.loose > 0]
-        in_fit = self.fit.projection.covariance_with(pairs)
-        return pairs, np.asarray(in_fit @ linalg.pinvh(pairs @ in_fit, rtol=NEGLIGIBLE))
+        sides = [pairs.maximum(0).tocsr(), (-pairs).maximum(0).tocsr()]
+        of_side = np.array([self.universes[side.indices[side.indptr[:-1]]] for side in sides])
+        ratio = np.log(np.maximum(super().variance(sides[0]), TINY) / np.maximum(super().variance(sides[1]), TINY))
+        found = np.unique(of_side)
+        less_known = {
+            one: np.median(np.concatenate([ratio[of_side[0] == one], -ratio[of_side[1] == one]])) for one in found
+        }
+        moves = []
+        for number, one in enumerate(ordered := sorted(found, key=less_known.__getitem__)):
+            before = np.isin(of_side, ordered[:number])
+            rows = ((of_side[0] == one) & before[1]) | ((of_side[1] == one) & before[0])
+            if rows.any():
+                own = pairs[rows].multiply(self.universes == one).tocsr()
+                in_fit = self.fit.projection.covariance_with(own)
+                shared = in_fit + self.loadings @ self.effects.covariance_with((own @ self.loadings).tocsr())
+                covariance = own @ shared
+                scale = np.sqrt(np.diagonal(covariance))
+                inverse = linalg.pinvh(covariance / np.outer(scale, scale), rtol=NEGLIGIBLE) / np.outer(scale, scale)
+                moves.append((pairs[rows], np.asarray(shared @ inverse)))
+        return moves
 
     def _moved(self, sums: sparse.csr_array) -> sparse.csr_array:
         """Sums of cells before they move that equal some sums of cells afterwards."""
-        pairs, gain = self._gain
-        return (sums - sparse.csr_array(sums @ gain) @ pairs).tocsr()
+        for pairs, gain in reversed(self._moves):
+            sums = (sums - sparse.csr_array(sums @ gain) @ pairs).tocsr()
+        return sums
+
+    def _agreed(self, cells: Array) -> Array:
+        for pairs, gain in self._moves:
+            cells = cells - gain @ (pairs @ cells)
+        return cells
 
     @cached_property
     def estimates(self) -> Array:
         """The estimate of every cell, everybody counted."""
         return self._agreed(super().estimates)
 
-    def _agreed(self, cells: Array) -> Array:
-        pairs, gain = self._gain
-        return np.asarray(cells - gain @ (pairs @ cells))
+    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
+        """Sums in different universes that count the same people, of the levels that are tied."""
+        cells = np.unique((self.ties[self.loose > 0] != 0).indices)
+        return [pair for pair in super().same_people(config, blocks) if np.isin(np.concatenate(pair), cells).all()]
 
     def variance(self, sums: sparse.csr_array) -> Array:
         """Return the variance of linear combinations of the estimates, one per row."""
@@ -186,7 +218,18 @@ def tied(measured: Measured, untied: Everybody) -> Everybody:
     if len(rows) > len(pairs):
         known["about"] += " Counts without a threshold include the same people and make these estimates more precise."
     exact = [0.0] * (len(rows) - len(pairs))
-    return TiedEverybody(**known, ties=ties, tie_loads=tie_loads, gaps=np.asarray(gaps), loose=np.array(exact + loose))
+    numbers: dict[object, int] = {}
+    universes = np.zeros(len(measured.counts), np.int64)
+    for block in measured.blocks.values():
+        universes[block.positions()] = numbers.setdefault(universe(measured.config, block.tabulation), len(numbers))
+    return TiedEverybody(
+        **known,
+        ties=ties,
+        tie_loads=tie_loads,
+        gaps=np.asarray(gaps),
+        loose=np.array(exact + loose),
+        universes=universes,
+    )
 
 
 def _pairs(measured: Measured, untied: Everybody) -> tuple[list[Identity], list[float]]:

@@ -191,7 +191,7 @@ def range_of(model: Joint, quotient: Quotient) -> Range:
 
     It is unlimited if the denominator can be negative or weights differ too much.
     """
-    measured, cells = model.measured, model.cells
+    measured, cells = model.measured, model.agreeing
     if not quotient.is_ordinary:
         return -np.inf, np.inf
     if quotient.below == ONE:  # Counts are bounded alone: next to a large constant, the solver wouldn't notice them.
