@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from phsafe import CENSUS_2020
@@ -9,6 +10,9 @@ from phsafe.configs.config import Config
 from phsafe.configs.parameters import parameters_2020
 from phsafe.errors import PHSafeError
 from phsafe.estimation import estimate_frames
+from phsafe.estimation.effects import _people, leaf_levels
+from phsafe.estimation.fit import fit
+from phsafe.estimation.public_shares import public_shares
 from phsafe.pipeline.scan import Settings, count
 from phsafe.synthetic import synth
 
@@ -28,7 +32,7 @@ def with_regions(name, *geographies):
                 "key": key,
                 "label": key.title(),
                 "region_type": key.upper(),
-                "columns": ["TABBLKST", column],
+                "columns": ["TABBLKST", *([column] if isinstance(column, str) else column)],
                 "covers": False,
                 "puerto_rico": False,
                 "regions": regions,
@@ -75,6 +79,28 @@ def test_states_without_listed_counties_include_everybody(finished, name, listed
     for code, truth in truths.items():
         found = estimates.interval(f"PH7[{code}, 1]")
         assert abs(found.estimate - truth) < 3.5 * found.std_error, code
+
+
+def test_groups_of_listed_counties_are_scaled_to_all_their_margins(finished):
+    """The races of counties follow from counties, and from the races of the states around them."""
+    config = with_regions("us", ("county", "TABBLKCOU", COUNTIES))
+    estimates, _ = finished(config)
+    release = estimates.model.measured
+    universe = [t for t in config.catalog.tabulations if t.name == "PH7"]
+    leaves = next(leaf_levels(release, fit(release), universe, public_shares()))
+    people = _people(fit(release), leaves)
+    for level in ("county_*", "state_A-G"):
+        block = release.blocks["PH7", level]
+        member = leaves.membership(leaves.groups, block.groups, block.level.geography.width)
+        measured = fit(release).estimates[block.positions()].sum(axis=1)
+        assert member @ people == pytest.approx(np.maximum(measured, 0), rel=0.02, abs=300)
+
+
+def test_the_rest_of_regions_smaller_than_states_is_unknown(finished):
+    tracts = {"44001030100": "A tract of Bristol"}
+    config = with_regions("us", ("county", "TABBLKCOU", COUNTIES), ("tract", ("TABBLKCOU", "TABTRACTCE"), tracts))
+    with pytest.raises(PHSafeError, match="got county and tract; choose the target truncated"):
+        finished(config)
 
 
 def test_regions_that_do_not_contain_each_other_are_refused(finished):

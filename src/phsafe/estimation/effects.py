@@ -15,12 +15,14 @@ from phsafe.estimation.effects_posterior import widened
 from phsafe.estimation.fit import Fit
 from phsafe.estimation.identities import Group
 from phsafe.estimation.measurement_vector import LevelBlock, Measured
-from phsafe.estimation.public_shares import PublicShares
+from phsafe.estimation.public_shares import STATE_DIGITS, PublicShares
 from phsafe.model.levels import TOTAL, Geography, IterationLevel
 from phsafe.model.spec import Tabulation
 
 #: Fills up the code of the rest of a state, of which a level of smaller regions lists only some.
 REST = "*"
+#: How often groups are scaled to each of their margins in turn.
+PASSES = 30
 #: Keeps a number of people above zero.
 TINY = 1e-12
 
@@ -179,9 +181,12 @@ def leaf_levels(
 def _check_nested(smallest: Geography, blocks: Sequence[LevelBlock]) -> None:
     """Refuse geographies whose regions don't make up each other, such as counties and places."""
     for geography in dict.fromkeys(block.level.geography for block in blocks):
-        if geography.columns != smallest.columns[: len(geography.columns)]:
+        inside = geography.columns == smallest.columns[: len(geography.columns)]
+        # The rest of a state is known; the rest of other regions isn't.
+        partly = geography.width > STATE_DIGITS and not smallest.covers
+        if geography != smallest and (not inside or partly or geography.columns == smallest.columns):
             raise PHSafeError(
-                f"target: expected levels whose regions contain each other to estimate everybody, got {geography.key} "
+                f"target: expected levels whose regions make up each other to estimate everybody, got {geography.key} "
                 f"and {smallest.key}; choose the target truncated"
             )
 
@@ -196,14 +201,14 @@ def _regions(geography: Geography, states: Sequence[str]) -> list[str]:
 def _people(fit: Fit, leaves: Leaves) -> Array:
     """The people of every leaf group, from the measurement of these groups or else in proportion to its margins."""
     size = _rest_of_states(fit, leaves)
-    for block in sorted(leaves.blocks, key=lambda b: -len(b.groups)):
+    blocks = sorted(leaves.blocks, key=lambda b: -len(b.groups))
+    exact = len(blocks[0].groups) == len(leaves.groups)
+    for block in blocks[:1] if exact else blocks * PASSES:
         member = leaves.membership(leaves.groups, block.groups, block.level.geography.width)
         total = np.maximum(fit.estimates[block.positions()].sum(axis=1), 0)
         within = member @ size
         ratio = member.T @ np.divide(total, within, out=np.zeros_like(total), where=within > 0)
         size = size * np.where(member.sum(axis=0) > 0, ratio, 1.0)
-        if len(block.groups) == len(leaves.groups):
-            break
     return np.asarray(size)
 
 

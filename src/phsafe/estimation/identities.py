@@ -138,7 +138,7 @@ def _between(config: Config, one: LevelBlock, other: LevelBlock) -> Iterator[Ide
         choices = [None] if whole in ([0, 0], [1, 1]) else []
     for cells in choices:
         left, right = gather_groups(one, key, cells), gather_groups(other, key, cells)
-        for group in left:
+        for group in (one for one in left if one in right):  # Two lists of regions may differ.
             yield np.concatenate(left[group]), np.concatenate(right[group])
 
 

@@ -3,7 +3,8 @@
 Counts are drawn from the normal distribution of the fit, which has the exact covariance of all lines. Each line is then
 carried over to its own posterior, quantile by quantile: where no bound is near, nothing changes, so lines add up; near
 zero, the marginal distribution is the one whose interval is published. (A flat prior on all cells at once would not do:
-it moves the totals of many small cells far from their measurements.)
+it moves the totals of many small cells far from their measurements.) Sums of the same people in two tables are equal in
+every draw, so draws of the table that knows them less vary differently from its intervals.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _improved(problem: _Problem, budgets: Array, total: float | None, enough: fl
     Stops early at a loss of at most `enough`.
     """
     value = np.inf
-    for _ in range(STEPS):
+    for step in range(STEPS):
         coefficients = problem.model.coefficients(budgets, problem.terms) / budgets
         now = problem.loss(budgets) if total is None else float(problem.weights @ coefficients.sum(axis=1))
         fits = total is None or problem.loss(budgets) <= total * (1 + 1e-6)
@@ -158,7 +158,7 @@ def _improved(problem: _Problem, budgets: Array, total: float | None, enough: fl
         value = now if fits else np.inf
         following = _step(problem, budgets, coefficients, total)
         if following is None:
-            if fits:  # The solver stops where rounding errors are larger than the progress that is left.
+            if fits and step:  # The solver stops where rounding errors are larger than the progress that is left.
                 break
             raise PHSafeError("no budgets for finished tables were found; relax some limits or locks")
         budgets = following
