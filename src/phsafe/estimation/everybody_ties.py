@@ -13,23 +13,22 @@ treats their errors as independent. A loose tie may be violated, in proportion t
 persons, so two such predictions don't make a much more precise one. Where the release measures dropped persons well,
 the tie is nearly exact. Least is known about the distribution of dropped persons over cells, so ties of parts are
 looser than the tie of their total. Tables show these estimates. Expressions and draws of both tables need sums that are
-really equal (`AgreeingEverybody`).
+really equal (`agreeing_tables.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from phsafe.configs.config import Config
 from phsafe.estimation.beyond_threshold import Everybody
 from phsafe.estimation.densities import Array
-from phsafe.estimation.fit import CellEstimates, NormalDraws
+from phsafe.estimation.fit import NormalDraws
 from phsafe.estimation.identities import (
     Identity,
     common_group,
@@ -49,8 +48,6 @@ NEGLIGIBLE = 1e-9
 #: How far ties of the same people may be violated, in standard deviations of the dropped people: ties of totals, and of
 #: their parts. In expanded samples, a few households decide how both tables distribute dropped people over cells.
 TOTAL_LOOSE, PART_LOOSE = 0.5, 3.0
-#: Keeps a variance above zero.
-TINY = 1e-12
 #: The most numbers in the covariance of all cells with the ties of two universes; this bounds memory.
 MOST = 1 << 25
 
@@ -119,80 +116,6 @@ class TiedEverybody(Everybody):
             gaps += np.where(self.loose == loose, loose, 0.0)[:, None] * (self.tie_loads @ self.effects.draws(standard))
         root, shared, _ = self._whitened
         return np.asarray(self.estimates[:, None] + cells + self.loadings @ effects - shared @ (root.T @ gaps))
-
-
-@dataclass(frozen=True)
-class AgreeingEverybody(TiedEverybody):
-    """Estimates of everybody in which sums of the same people are equal, for expressions and draws.
-
-    Loose ties leave a difference. The universe that knows these sums best keeps its estimates. The others take over its
-    sums, and their cells move as their own covariance implies.
-    """
-
-    @cached_property
-    def _moves(self) -> list[tuple[sparse.csr_array, Array]]:
-        """For each universe that moves, in order: ties with those before it, and the move of every cell per gap."""
-        pairs = self.ties[self.loose > 0]
-        sides = [pairs.maximum(0).tocsr(), (-pairs).maximum(0).tocsr()]
-        of_side = np.array([self.universes[side.indices[side.indptr[:-1]]] for side in sides])
-        ratio = np.log(np.maximum(super().variance(sides[0]), TINY) / np.maximum(super().variance(sides[1]), TINY))
-        found = np.unique(of_side)
-        less_known = {
-            one: np.median(np.concatenate([ratio[of_side[0] == one], -ratio[of_side[1] == one]])) for one in found
-        }
-        moves = []
-        for number, one in enumerate(ordered := sorted(found, key=less_known.__getitem__)):
-            before = np.isin(of_side, ordered[:number])
-            rows = ((of_side[0] == one) & before[1]) | ((of_side[1] == one) & before[0])
-            if rows.any():
-                own = pairs[rows].multiply(self.universes == one).tocsr()
-                in_fit = self.fit.projection.covariance_with(own)
-                shared = in_fit + self.loadings @ self.effects.covariance_with((own @ self.loadings).tocsr())
-                covariance = own @ shared
-                scale = np.sqrt(np.diagonal(covariance))
-                inverse = linalg.pinvh(covariance / np.outer(scale, scale), rtol=NEGLIGIBLE) / np.outer(scale, scale)
-                moves.append((pairs[rows], np.asarray(shared @ inverse)))
-        return moves
-
-    def _moved(self, sums: sparse.csr_array) -> sparse.csr_array:
-        """Sums of cells before they move that equal some sums of cells afterwards."""
-        for pairs, gain in reversed(self._moves):
-            sums = (sums - sparse.csr_array(sums @ gain) @ pairs).tocsr()
-        return sums
-
-    def _agreed(self, cells: Array) -> Array:
-        for pairs, gain in self._moves:
-            cells = cells - gain @ (pairs @ cells)
-        return cells
-
-    @cached_property
-    def estimates(self) -> Array:
-        """The estimate of every cell, everybody counted."""
-        return self._agreed(super().estimates)
-
-    def same_people(self, config: Config, blocks: Iterable[LevelBlock]) -> list[Identity]:
-        """Sums in different universes that count the same people, of the levels that are tied."""
-        cells = np.unique((self.ties[self.loose > 0] != 0).indices)
-        return [pair for pair in super().same_people(config, blocks) if np.isin(np.concatenate(pair), cells).all()]
-
-    def variance(self, sums: sparse.csr_array) -> Array:
-        """Return the variance of linear combinations of the estimates, one per row."""
-        return super().variance(self._moved(sums))
-
-    def covariance(self, sums: sparse.csr_array) -> Array:
-        """Return the covariance matrix of a few linear combinations of the estimates, one per row."""
-        return super().covariance(self._moved(sums))
-
-    def draws(self, standard: NormalDraws) -> Array:
-        """Return draws of the true counts given the estimates, positions × draws."""
-        return self._agreed(super().draws(standard))
-
-
-def agreeing(cells: CellEstimates) -> CellEstimates:
-    """Estimates in which sums of the same people are equal; unchanged if there are none."""
-    if isinstance(cells, TiedEverybody) and np.any(cells.loose > 0):
-        return AgreeingEverybody(**{own.name: getattr(cells, own.name) for own in fields(cells)})
-    return cells
 
 
 def tied(measured: Measured, untied: Everybody) -> Everybody:

@@ -10,11 +10,11 @@ from itertools import product
 import numpy as np
 from scipy import sparse, special
 
+from phsafe.estimation.agreeing_tables import agreeing
 from phsafe.estimation.averages import Bounds, Factor, Rows, Unknowns, feasible, posterior
 from phsafe.estimation.consistent_points import Points
 from phsafe.estimation.constraints import nesting
 from phsafe.estimation.densities import NORMAL, Array
-from phsafe.estimation.everybody_ties import agreeing
 from phsafe.estimation.fit import CellEstimates
 from phsafe.estimation.identities import universe, untruncated_cells
 from phsafe.estimation.measurement_vector import LevelBlock, Measured, Positions
