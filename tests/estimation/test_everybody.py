@@ -293,7 +293,7 @@ def test_thresholds_above_every_household_add_nobody(large_households, noisy, ta
     release = measured(config, noisy(config, kept))
     model = everybody(release, fit(release))
     everyone = release.blocks["PH7", "state_*"].positions().ravel()
-    assert model.beyond[everyone] == pytest.approx(0, abs=150)  # What measurements of nobody leave uncertain.
+    assert model.beyond[everyone] == pytest.approx(0, abs=150)  # The noise leaves this much uncertain.
     assert np.isfinite(model.variance(sparse.eye_array(len(model.beyond), format="csr"))).all()
 
 

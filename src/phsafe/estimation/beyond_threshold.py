@@ -86,7 +86,7 @@ class Everybody:
 
     def dropped(self, block: LevelBlock) -> tuple[float, float]:
         """Return the people beyond the threshold in all groups of a measurement: their mean and variance."""
-        # Cells that are counted without truncation have nobody added, but there are people beyond the threshold.
+        # Nobody is added to cells that are counted without truncation, but some people are beyond the threshold.
         for own, expected, load in self.blind:
             if own is block:
                 adding = sum_rows([np.arange(len(expected))], len(expected))

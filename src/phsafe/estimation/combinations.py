@@ -145,13 +145,16 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
         named: The cells of the expression.
     """
     shown = {name: quotient_of(model, cell) for name, cell in named.items()}
-    reduced = simplified(term, shown.__getitem__)
+    pairs = model.agreeing.same_people(model.measured.config, model.measured.blocks.values())
+    own = simplified(term, shown.__getitem__)
+    reduced = simplified(own, lambda quotient: quotient.with_equal(pairs))
     single = reduced.value if isinstance(reduced.value, Quotient) else None
     weights = [abs(w) for q in reduced.cells() for sums in (q.above, q.below) for _, w in sums.weights]
     if not all(1 / LARGEST_WEIGHT < weight < LARGEST_WEIGHT for weight in weights):
         raise PHSafeError("expression: expected numbers of ordinary size, got some that are too large or too small")
-    if multiples := _multiples(text, reduced, shown, named):
-        return min(multiples, key=lambda found: found.std_error)
+    for whole in (own, reduced):
+        if multiples := _multiples(text, whole, shown, named):
+            return min(multiples, key=lambda found: found.std_error)
     with np.errstate(all="ignore"):
         estimate = float(term.evaluate(lambda name: np.float64(named[name].published[0]), np.float64))
         if single is not None:
@@ -162,7 +165,9 @@ def estimate_expression(model: Joint, text: str, term: Term[CellName], named: di
             low, high, error = _sum(model, single.above, least, most)
         else:
             averages = {
-                shown[name]: published_average(model, c) for name, c in named.items() if c.table.average is not None
+                shown[name].with_equal(pairs): published_average(model, cell)
+                for name, cell in named.items()
+                if cell.table.average is not None
             }
             low, high, error = interval_of_draws(model, text, reduced, averages)
     if not np.isfinite(estimate):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 from scipy import optimize, sparse
 
 from phsafe.errors import PHSafeError
 from phsafe.estimation.constraints import equalities, smaller_universes, subgroups
-from phsafe.estimation.expressions import SIGNS, CellName, Term
+from phsafe.estimation.expressions import SIGNS, Term
 from phsafe.estimation.fit import CellEstimates
-from phsafe.estimation.identities import matrix
-from phsafe.estimation.measurement_vector import Measured
+from phsafe.estimation.identities import Identity, matrix
+from phsafe.estimation.measurement_vector import Measured, Positions
 
 #: The key of the constant of a sum; the other keys are positions of counts.
 CONSTANT = -1
@@ -25,6 +25,7 @@ ROUNDING = 1e-12
 WIDEST = 1e5
 #: Decimals of a bound; beyond them it is the solver's rounding error.
 DECIMALS = 9
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,13 @@ class Linear:
             both[position] = 0.0 if abs(before + more) < ROUNDING * abs(more) else before + more
         return Linear(tuple((position, weight) for position, weight in sorted(both.items()) if weight != 0))
 
+    def with_equal(self, plus: Positions, minus: Positions) -> Linear:
+        """Replace the sum at `minus`, if this contains a multiple of it, by that at `plus`."""
+        own = dict(self.weights)
+        weights = {own.get(position, 0.0) for position in minus.tolist()}
+        times = weights.pop() if len(weights) == 1 else 0.0
+        return self.plus(Linear.of(minus), -times).plus(Linear.of(plus), times) if times else self
+
 
 ONE = Linear(((CONSTANT, 1.0),))
 
@@ -82,6 +90,13 @@ class Quotient:
         """Whether weights differ so little that a linear program notices all of them."""
         sizes = [[abs(weight) for _, weight in sums.counts] for sums in (self.above, self.below)]
         return all(max(own) <= WIDEST * min(own) for own in sizes if own)
+
+    def with_equal(self, pairs: Iterable[Identity]) -> Quotient:
+        """Replace sums by the first of two sums of the same people, so that what is equal becomes the same."""
+        above, below = self.above, self.below
+        for plus, minus in pairs:
+            above, below = above.with_equal(plus, minus), below.with_equal(plus, minus)
+        return Quotient(above, below)
 
     def multiple_of(self, other: Quotient) -> tuple[float, float] | None:
         """The numbers a and b with which this is a · other + b; None if there are none."""
@@ -121,12 +136,12 @@ class Quotient:
         return self * Quotient(other.below, other.above)
 
 
-def simplified(term: Term[CellName], cell: Callable[[CellName], Quotient]) -> Term[Quotient]:
+def simplified(term: Term[T], cell: Callable[[T], Quotient]) -> Term[Quotient]:
     """Return an expression as operations on as few quotients as possible, usually a single one.
 
     Args:
-        term: The expression.
-        cell: The quotient that a cell shows.
+        term: The expression, of cells or of quotients.
+        cell: The quotient that a cell shows, or that replaces another.
     """
     if term.value is not None:
         return Term(Quotient.number(term.value) if isinstance(term.value, float) else cell(term.value))
